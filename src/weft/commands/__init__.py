@@ -1,0 +1,2 @@
+"""The `weft` command, one file a verb. Imports everything; nothing imports it.
+"""

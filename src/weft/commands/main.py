@@ -1,0 +1,72 @@
+"""The `weft` command: finds the verb, hands it its arguments, turns bad input into one sentence and exit code 2.
+
+Every verb is a module of this folder with a frozen dataclass `Arguments`, from which its flags and help are derived,
+and a function `run(arguments)`. Only the verb that was asked for is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+from weft import __version__
+from weft.errors import WeftError, nearest
+
+VERBS = {
+    "models": "list the networks there are",
+    "describe": "shapes, parameters, multiply-adds, receptive field and memory of a network",
+}
+
+HELP = """usage: weft VERB [arguments] [--debug]
+
+weft answers, on your own images or text: which network should I train,
+and is attention, or convolution, needed at all?
+
+{verbs}
+
+`weft VERB --help` explains a verb. `--debug` shows the traceback of an error."""
+
+
+def main(words: list[str] | None = None) -> None:
+    """Entry point: exit code 0 when all went well, 2 for bad input, 130 when interrupted."""
+    words = list(sys.argv[1:] if words is None else words)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    try:
+        sys.exit(dispatch(words))
+    except WeftError as error:
+        if debug:
+            raise
+        print("weft: " + " ".join(str(error).split()), file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("weft: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def dispatch(words: list[str]) -> int:
+    """Run the verb named by the first word and return its exit code."""
+    if not words or words[0] in {"-h", "--help", "help"}:
+        print(HELP.format(verbs="\n".join(f"  {verb:<12}{what}" for verb, what in VERBS.items())))
+        return 0
+    if words[0] in {"-V", "--version"}:
+        print(f"weft {__version__}")
+        return 0
+    if words[0] not in VERBS:
+        raise WeftError(f"there is no verb {words[0]!r}; {nearest(words[0], VERBS)} `weft --help` lists all")
+    verb = import_module(f"weft.commands.{words[0]}")
+    return int(verb.run(parse(verb.Arguments, words[0], words[1:])) or 0)
+
+
+def parse(arguments: Any, verb: str, words: list[str]) -> Any:
+    """Fill the dataclass `arguments` from the command line; tyro prints help and usage errors itself (exit code 2)."""
+    import tyro  # 0.1 s, so not at the top: `weft --help` does without
+
+    return tyro.cli(arguments, prog=f"weft {verb}", args=words, description=arguments.__doc__)

@@ -1,0 +1,4 @@
+"""One run: configuration, objective, optimiser, schedule, loop, checkpoint, metrics, resume.
+
+Imports nn, networks and data.
+"""
