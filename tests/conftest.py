@@ -1,0 +1,20 @@
+"""Fixtures shared by all tests: where the real datasets are, and one thread so that workers do not fight over cores."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+DATASETS = Path(os.environ.get("WEFT_DATASETS", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def datasets() -> Path:
+    """The folder of real datasets; tests that need it are skipped where it is absent."""
+    if not DATASETS.is_dir():
+        pytest.skip("no folder of datasets: set WEFT_DATASETS")
+    return DATASETS
