@@ -1,4 +1,4 @@
-"""The parts that networks are built from: activations, embeddings, positions, token mixers, gates, blocks, convolutions.
+"""The parts of networks: activations, embeddings, positions, token mixers, gates, blocks, convolutions.
 
 Needs torch alone; every other folder may import it.
 """

@@ -1,0 +1,96 @@
+"""Activations by name, each with its derivative written out (F2).
+
+`activation("gelu")` is a module for use in a network; `ACTIVATIONS["gelu"]` is the function beside its derivative,
+which the tests hold against autograd and the lenses draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Function = Callable[[Tensor], Tensor]
+
+SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
+CUBIC = 0.044715  # Hendrycks & Gimpel 2016, the coefficient of the tanh form of GELU
+PRELU_SLOPE = 0.25  # He et al. 2015, the slope that PReLU starts from
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise function, its derivative, and the module to put into a network."""
+
+    function: Function
+    derivative: Function
+    module: Callable[[], nn.Module]
+
+
+class Elementwise(nn.Module):
+    """A function without parameters as a module, printed by its name."""
+
+    def __init__(self, name: str, function: Function) -> None:
+        super().__init__()
+        self.name, self.function = name, function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+    def extra_repr(self) -> str:
+        return self.name
+
+
+def binary_step(x: Tensor) -> Tensor:
+    """1 where x ≥ 0, else 0. Its derivative is 0 away from 0, so nothing below it can be trained."""
+    return (x >= 0).to(x.dtype)
+
+
+def logistic_derivative(x: Tensor) -> Tensor:
+    y = torch.sigmoid(x)
+    return y * (1 - y)
+
+
+def gelu_tanh_derivative(x: Tensor) -> Tensor:
+    """d/dx of 0.5x(1 + tanh u), u = √(2/π)(x + 0.044715x³)."""
+    tanh = torch.tanh(SQRT_2_OVER_PI * (x + CUBIC * x**3))
+    slope = SQRT_2_OVER_PI * (1 + 3 * CUBIC * x**2)
+    return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * slope
+
+
+def gelu_erf_derivative(x: Tensor) -> Tensor:
+    """d/dx of xΦ(x) = Φ(x) + xφ(x), with Φ and φ the standard normal distribution and its density."""
+    return 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
+
+
+def _plain(name: str, function: Function, derivative: Function) -> Activation:
+    return Activation(function, derivative, lambda: Elementwise(name, function))
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "identity": Activation(lambda x: x, torch.ones_like, nn.Identity),
+    "step": _plain("step", binary_step, torch.zeros_like),
+    "logistic": Activation(torch.sigmoid, logistic_derivative, nn.Sigmoid),
+    "tanh": Activation(torch.tanh, lambda x: 1 - torch.tanh(x) ** 2, nn.Tanh),
+    "arctan": _plain("arctan", torch.arctan, lambda x: 1 / (1 + x**2)),
+    "relu": Activation(F.relu, lambda x: (x > 0).to(x.dtype), nn.ReLU),
+    "prelu": Activation(
+        lambda x: torch.where(x > 0, x, PRELU_SLOPE * x),
+        lambda x: torch.where(x > 0, torch.ones_like(x), torch.full_like(x, PRELU_SLOPE)),
+        lambda: nn.PReLU(init=PRELU_SLOPE),
+    ),
+    "elu": Activation(F.elu, lambda x: torch.where(x > 0, torch.ones_like(x), torch.exp(x)), nn.ELU),
+    "softplus": Activation(F.softplus, torch.sigmoid, nn.Softplus),
+    "gelu": Activation(F.gelu, gelu_erf_derivative, nn.GELU),
+    "gelu_tanh": Activation(
+        lambda x: F.gelu(x, approximate="tanh"), gelu_tanh_derivative, lambda: nn.GELU(approximate="tanh")
+    ),
+}
+
+
+def activation(name: str) -> nn.Module:
+    """A fresh module computing the activation called `name`."""
+    return ACTIVATIONS[name].module()

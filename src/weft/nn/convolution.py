@@ -1,0 +1,84 @@
+"""Convolution blocks (C1, C3) and the locally connected layer, which is local but shares no weights (C5).
+
+Convolution here is what the lecture slides and every library compute, a correlation:
+(I∗K)(i, j) = Σ_m Σ_n I(i+m, j+n) K(m, n). An n×n×r input and D filters of m×m×r give (n−m+1)²×D values.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from weft.nn.activations import activation
+from weft.nn.norm import BatchNorm1d, BatchNorm2d
+
+
+class ConvBlock2d(nn.Sequential):
+    """Convolution → batch norm (optional) → activation: (batch, channels, height, width) in and out."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        padding: int = 0,
+        norm: bool = True,
+        act: str = "relu",
+    ) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=not norm)
+        self.norm = BatchNorm2d(outputs) if norm else nn.Identity()
+        self.act = activation(act)
+
+
+class ConvBlock1d(nn.Sequential):
+    """The same over sequences: (batch, channels, length) in and out."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        padding: int = 0,
+        norm: bool = True,
+        act: str = "relu",
+    ) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(inputs, outputs, kernel, stride=stride, padding=padding, bias=not norm)
+        self.norm = BatchNorm1d(outputs) if norm else nn.Identity()
+        self.act = activation(act)
+
+
+class LocallyConnected2d(nn.Module):
+    """Each output position has filters of its own: (batch, inputs, H, W) → (batch, outputs, H', W').
+
+    One batched product over all positions: the windows, (positions, batch, inputs·k²), times the
+    weights, (positions, inputs·k², outputs).
+    """
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, size: tuple[int, int], *, stride: int = 1) -> None:
+        super().__init__()
+        self.kernel, self.stride = kernel, stride
+        self.height, self.width = ((side - kernel) // stride + 1 for side in size)
+        positions = self.height * self.width
+        self.weight = nn.Parameter(torch.empty(positions, inputs * kernel**2, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs, self.height, self.width))
+        self.initialise()
+
+    def initialise(self) -> None:
+        """He et al. 2015 for each position: deviation √(2 / fan-in); biases zero."""
+        nn.init.normal_(self.weight, std=(2 / self.weight.shape[1]) ** 0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        windows = F.unfold(x, self.kernel, stride=self.stride).permute(2, 0, 1)
+        y = torch.bmm(windows, self.weight)  # (positions, batch, outputs)
+        return y.permute(1, 2, 0).unflatten(2, (self.height, self.width)) + self.bias
+
+    def extra_repr(self) -> str:
+        return f"kernel={self.kernel}, stride={self.stride}, output={self.height}×{self.width}"
