@@ -1,6 +1,6 @@
 """weft answers, on your own images or text: which network should I train, and is attention, or convolution, needed?
 
-The public names below are loaded on first use, so that `import weft` costs nothing and torch comes only when it is needed.
+The public names below are loaded on first use, so `import weft` costs nothing and torch comes only when needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The systems of the source documents, one file a family, the registry of names, and `weights/` for foreign checkpoints.
+"""The systems, one file a family, the registry of their names, and `weights/` for foreign checkpoints.
 
 Imports `nn`; imported by everything to its right (training, studies, insight, serve, commands).
 """

@@ -1,0 +1,46 @@
+"""BERT's encoder (Devlin et al. 2018, A4), and the two pre-training heads, which fit any text network.
+
+z₀ = LN(words + segments + positions)
+z′ = LN(z + MSA(z))
+z  = LN(z′ + MLP(z′))          L times: the norm comes after the sum
+pooled = tanh(W z⁰ + b), the first token, [CLS], read by a linear head.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from weft.networks.backbone import TextTokens
+from weft.nn.activations import activation
+from weft.nn.initialisation import initialise
+
+
+class BERT(TextTokens):
+    """The token backbone with attention, post-norm blocks, segments, learned positions and a pooler."""
+
+
+class PretrainingHeads(nn.Module):
+    """Masked-language modelling and next-sentence prediction on top of any text network.
+
+    Word logits are LN(act(W z)) Eᵀ + b, with E the network's own word vectors (tied); only the positions asked
+    for are computed. Next-sentence logits are linear in the pooled vector.
+    """
+
+    def __init__(self, encoder: TextTokens, *, next_sentence: bool = True) -> None:
+        super().__init__()
+        config = encoder.config
+        self.words = encoder.embed.words
+        self.transform = nn.Linear(config.dim, config.dim)
+        self.act = activation(config.act)
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.next_sentence = nn.Linear(config.dim, 2) if next_sentence else None
+        for layer in (self.transform, self.next_sentence):
+            if layer is not None:
+                initialise(nn.ModuleList([layer]), "bert")
+
+    def word_logits(self, features: Tensor) -> Tensor:
+        """(…, channels) → (…, vocabulary)."""
+        return F.linear(self.norm(self.act(self.transform(features))), self.words.weight, self.bias)

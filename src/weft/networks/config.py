@@ -1,0 +1,305 @@
+"""The configuration of each family: frozen, checked when made, and free of torch, so that listings stay fast.
+
+A network is built from its configuration alone, and the configuration is what `config.json` keeps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from weft.errors import WeftError
+
+Side = Annotated[tuple[int, int], BeforeValidator(lambda side: (side, side) if isinstance(side, int) else side)]
+Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Act = Literal["identity", "step", "logistic", "tanh", "arctan", "relu", "prelu", "elu", "softplus", "gelu", "gelu_tanh"]
+MixerName = Literal["attention", "token_mlp", "identity", "random", "pooling", "depthwise"]
+Gate = Literal["linear", "additive", "multiplicative", "split"]
+GateWeight = Literal["dense", "toeplitz", "toeplitz2d"]
+
+STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class NetworkConfig:
+    """What every network has: a number of outputs (0: none, the features are the result) and dropout."""
+
+    family: str = ""
+    num_classes: Annotated[int, Field(ge=0)] = 1000
+    drop_rate: Rate = 0.0
+
+    @property
+    def input(self) -> Literal["image", "text", "vector"]:
+        """What the network reads."""
+        return "vector"
+
+    def replaced(self, **changes: Any) -> Any:
+        """The same configuration with some fields changed, checked again."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ImageConfig(NetworkConfig):
+    """A network for images of one size."""
+
+    img_size: Side = (224, 224)
+    in_chans: Positive = 3
+
+    @property
+    def input(self) -> Literal["image", "text", "vector"]:
+        return "image"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TextConfig(NetworkConfig):
+    """A network for sequences of word ids of at most `max_length`."""
+
+    vocab_size: Positive = 30522
+    max_length: Positive = 128
+
+    @property
+    def input(self) -> Literal["image", "text", "vector"]:
+        return "text"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class MLPConfig(NetworkConfig):
+    """Perceptron stack (F1) on vectors of `in_features`, or on flattened images when `img_size` is set."""
+
+    family: Literal["mlp"] = "mlp"
+    in_features: Annotated[int, Field(ge=0)] = 0
+    img_size: Side | None = None
+    in_chans: Positive = 3
+    hidden: tuple[Positive, ...] = (256, 256)
+    act: Act = "relu"
+    norm: bool = False
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if self.img_size is None and not self.in_features:
+            raise WeftError("a perceptron stack needs `in_features` for vectors or `img_size` for images")
+
+    @property
+    def input(self) -> Literal["image", "text", "vector"]:
+        return "vector" if self.img_size is None else "image"
+
+    @property
+    def inputs(self) -> int:
+        """Length of the vector that enters."""
+        return self.in_features if self.img_size is None else self.in_chans * self.img_size[0] * self.img_size[1]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class LeNetConfig(ImageConfig):
+    """conv → pool → conv → pool → flatten → fully connected (C3, C4); `local` shares no weights (C5)."""
+
+    family: Literal["lenet"] = "lenet"
+    img_size: Side = (32, 32)
+    in_chans: Positive = 1
+    num_classes: Annotated[int, Field(ge=0)] = 10
+    channels: tuple[Positive, ...] = (6, 16)
+    kernel: Positive = 5
+    fc: tuple[Positive, ...] = (120, 84)
+    act: Act = "relu"
+    pool: Literal["max", "mean"] = "max"
+    local: bool = False
+
+    def sides(self) -> list[tuple[int, int]]:
+        """Height and width after each convolution and its pooling."""
+        sides, side = [], self.img_size
+        for _ in self.channels:
+            side = ((side[0] - self.kernel + 1) // 2, (side[1] - self.kernel + 1) // 2)
+            sides.append(side)
+        return sides
+
+    def __post_init__(self) -> None:
+        if min(min(side) for side in self.sides()) < 1:
+            least = 1
+            for _ in self.channels:
+                least = 2 * least + self.kernel - 1
+            raise WeftError(
+                f"an image of {self.img_size[0]}×{self.img_size[1]} is too small for {len(self.channels)} convolutions "
+                f"of {self.kernel}×{self.kernel} with pooling; use a side of at least {least}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ResNetConfig(ImageConfig):
+    """ResNet (C4): `stem` 7×7 with pooling for large images or 3×3 for small ones; `padded` shortcuts (option A)."""
+
+    family: Literal["resnet"] = "resnet"
+    block: Literal["basic", "bottleneck"] = "basic"
+    layers: tuple[Positive, ...] = (2, 2, 2, 2)
+    widths: tuple[Positive, ...] = (64, 128, 256, 512)
+    stem: Literal["imagenet", "cifar"] = "imagenet"
+    padded: bool = False
+    zero_init_last: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.layers) != len(self.widths):
+            raise WeftError(f"{len(self.layers)} stages but {len(self.widths)} widths; give one width a stage")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class RCNNConfig(ImageConfig):
+    """Recurrent ConvNet (C8) of Liang & Hu 2015: a 5×5 convolution and four recurrent layers of `width` channels."""
+
+    family: Literal["rcnn"] = "rcnn"
+    img_size: Side = (32, 32)
+    num_classes: Annotated[int, Field(ge=0)] = 10
+    width: Positive = 96
+    steps: Positive = 3
+    form: Literal["two_kernels", "one_kernel"] = "two_kernels"
+    norm: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.img_size) < 4:
+            raise WeftError("a recurrent ConvNet halves the image twice; use a side of at least 4")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class FilterNetConfig(ImageConfig):
+    """A small image → image ConvNet (F3), which learns a filter from pairs of pictures. `num_classes` is not used."""
+
+    family: Literal["filternet"] = "filternet"
+    num_classes: Annotated[int, Field(ge=0, le=0)] = 0
+    out_chans: Positive = 1
+    in_chans: Positive = 1
+    hidden: tuple[Positive, ...] = ()
+    kernel: Positive = 3
+    act: Act = "relu"
+
+    def __post_init__(self) -> None:
+        if self.kernel % 2 == 0:
+            raise WeftError(f"the kernel side must be odd for an output of the image's size; {self.kernel} is not")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TokenConfig(NetworkConfig):
+    """The token backbone, images and text alike: embed → blocks → norm → pool → head.
+
+    A block is a mixer with a channel MLP of width `hidden_dim`; or, for `block="gated"`, gMLP's, whose expanded width
+    is `hidden_dim`. `tiny_attention` is the width of aMLP's attention, 0 for none.
+    """
+
+    dim: Positive = 192
+    depth: Positive = 12
+    hidden_dim: Positive = 768
+    block: Literal["mixed", "gated"] = "mixed"
+    mixer: MixerName = "attention"
+    heads: Positive = 1
+    token_dim: Positive = 1
+    gate: Gate = "split"
+    gate_weight: GateWeight = "dense"
+    tiny_attention: Annotated[int, Field(ge=0)] = 0
+    positions: Literal["none", "learned", "sinusoidal"] = "none"
+    pool: Literal["token", "mean"] = "mean"
+    norm_first: bool = True
+    norm_eps: float = 1e-6
+    act: Act = "gelu"
+    drop_path_rate: Rate = 0.0
+    head_drop_rate: Rate = 0.0
+    init: Literal["xavier", "lecun", "bert"] = "xavier"
+    zero_head: bool = True
+
+    def check_tokens(self) -> None:
+        """What is wrong in any modality."""
+        if self.block == "mixed" and self.mixer == "attention" and self.dim % self.heads:
+            raise WeftError(f"{self.dim} channels cannot be shared by {self.heads} heads; use a divisor of {self.dim}")
+        if self.block == "gated" and self.gate == "split" and self.hidden_dim % 2:
+            raise WeftError(f"a split gate halves the expanded width; {self.hidden_dim} is odd")
+        if self.positions == "sinusoidal" and self.dim % 2:
+            raise WeftError(f"sinusoidal positions need an even number of channels; {self.dim} is odd")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ImageTokensConfig(TokenConfig, ImageConfig):
+    """A token network on patches of images: ViT, Mixer, gMLP, tMLP, aMLP, the controls and the hybrid (`stem_layers`).
+
+    The hybrid's tokens are the pixels of a ResNet's last feature map; its stages are `stem_layers`, `stem_widths`.
+    """
+
+    family: Literal["vit", "mixer", "gmlp", "control", "hybrid"] = "vit"
+    patch_size: Positive = 16
+    class_token: bool = False
+    stem_layers: tuple[Positive, ...] = ()
+    stem_widths: tuple[Positive, ...] = (64, 128, 256, 512)
+    stem: Literal["imagenet", "cifar"] = "imagenet"
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of tokens."""
+        return self.img_size[0] // self.stride, self.img_size[1] // self.stride
+
+    @property
+    def stride(self) -> int:
+        """Side of the square of pixels that one token stands for."""
+        if self.family != "hybrid":
+            return self.patch_size
+        first = 4 if self.stem == "imagenet" else 1
+        return first * 2 ** (len(self.stem_layers) - 1)
+
+    def __post_init__(self) -> None:
+        self.check_tokens()
+        for side in self.img_size:
+            if side % self.stride or side < self.stride:
+                below, above = side // self.stride * self.stride, (side // self.stride + 1) * self.stride
+                fits = f"{below} or {above}" if below else f"{above}"
+                raise WeftError(
+                    f"image side {side} is not a multiple of the patch side {self.stride}; "
+                    f"use {fits}, or another patch_size"
+                )
+        if self.family == "hybrid" and not 1 <= len(self.stem_layers) <= len(self.stem_widths):
+            raise WeftError("a hybrid needs stem_layers, one number a stage, with as many stem_widths")
+        if self.pool == "token" and not self.class_token:
+            raise WeftError("pool='token' needs class_token=True; use pool='mean' without one")
+        if self.class_token and self.block == "mixed" and self.mixer in ("identity", "pooling", "depthwise"):
+            raise WeftError(f"mixer {self.mixer!r} shows the class token nothing; use class_token=False, pool='mean'")
+        if self.class_token and self.block == "gated" and self.gate_weight == "toeplitz2d":
+            raise WeftError("a 2-D Toeplitz gate has no place for a class token; use class_token=False, pool='mean'")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TextTokensConfig(TokenConfig, TextConfig):
+    """A token network on WordPiece ids: BERT, text gMLP, tMLP, aMLP, Mixer and the controls.
+
+    `pool="token"` reads the first token, [CLS]. `pooler` is BERT's tanh layer before the head, `embed_norm` its norm
+    over the embeddings; `final_norm` closes pre-norm networks.
+    """
+
+    family: Literal["bert", "text_gmlp", "text_mixer", "text_control"] = "bert"
+    segments: Annotated[int, Field(ge=0)] = 0
+    embed_norm: bool = False
+    final_norm: bool = True
+    pooler: bool = False
+    init: Literal["xavier", "lecun", "bert"] = "bert"
+    zero_head: bool = False
+
+    def __post_init__(self) -> None:
+        self.check_tokens()
+        if self.gate_weight == "toeplitz2d":
+            raise WeftError("text has no second dimension; use gate_weight='toeplitz'")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class LSTMConfig(TextConfig):
+    """Bidirectional LSTM text classifier (A6)."""
+
+    family: Literal["lstm"] = "lstm"
+    dim: Positive = 128
+    hidden_dim: Positive = 128
+    depth: Positive = 1
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TextConvConfig(TextConfig):
+    """Convolutional text classifier of Kim 2014 (A6): several window sizes, maximum over time."""
+
+    family: Literal["textconv"] = "textconv"
+    dim: Positive = 128
+    channels: Positive = 100
+    kernels: tuple[Positive, ...] = (3, 4, 5)

@@ -1,0 +1,105 @@
+"""What every network answers: features, logits, another head, parameter groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
+from weft.nn.norm import BatchNorm1d, BatchNorm2d
+
+UNDECAYED_MODULES = (nn.LayerNorm, BatchNorm1d, BatchNorm2d, nn.PReLU)
+UNDECAYED_NAMES = ("bias", "table", "class_token")  # biases, positions and the class token
+
+
+class Network(nn.Module):
+    """A trained or untrained system: `forward` is `forward_head(forward_features(x))`.
+
+    The methods have the names that timm's users know. `head` is the last linear layer, or Identity without classes.
+    """
+
+    head: nn.Module
+    config: NetworkConfig
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """Features before pooling: (batch, tokens, channels), (batch, channels, height, width) or (batch, channels)."""
+        raise NotImplementedError
+
+    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
+        """Pooled features (batch, channels), or logits (batch, classes) made of them."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.forward_head(self.forward_features(x))
+
+    def get_classifier(self) -> nn.Module:
+        return self.head
+
+    def reset_classifier(self, num_classes: int) -> None:
+        """Put a fresh head for `num_classes` in place of the old one (0: none), on the same device."""
+        weight = next(self.parameters())
+        self.config = self.config.replaced(num_classes=num_classes)
+        self.head = make_head(self.head_inputs, num_classes).to(weight.device, weight.dtype)
+
+    @property
+    def head_inputs(self) -> int:
+        """Width of the vector that the head reads."""
+        raise NotImplementedError
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Two groups for an optimiser: weights, which decay, and norms, biases, positions and tokens, which do not."""
+        decayed, undecayed = [], []
+        for module in self.modules():
+            for name, parameter in module.named_parameters(recurse=False):
+                spared = isinstance(module, UNDECAYED_MODULES) or name.startswith(UNDECAYED_NAMES)
+                (undecayed if spared else decayed).append(parameter)
+        return [{"params": decayed, "weight_decay": weight_decay}, {"params": undecayed, "weight_decay": 0.0}]
+
+
+def make_head(inputs: int, classes: int, zero: bool = False) -> nn.Module:
+    """The linear layer of F3 from features to outputs; zero weights start from uniform predictions."""
+    if classes == 0:
+        return nn.Identity()
+    head = nn.Linear(inputs, classes)
+    if zero:
+        nn.init.zeros_(head.weight)
+    else:
+        nn.init.trunc_normal_(head.weight, std=0.02)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+def check_image(x: Tensor, in_chans: int, img_size: tuple[int, int] | None) -> None:
+    """Refuse a batch of images that the network was not made for."""
+    if x.ndim != 4:
+        raise WeftError(f"expected images of shape (batch, channels, height, width), got {tuple(x.shape)}")
+    if x.shape[1] != in_chans:
+        raise WeftError(
+            f"the network takes {in_chans} channels, the images have {x.shape[1]}; convert them or use in_chans="
+            f"{x.shape[1]}"
+        )
+    if img_size is not None and tuple(x.shape[2:]) != tuple(img_size):
+        raise WeftError(
+            f"the network takes images of {img_size[0]}×{img_size[1]}, these are {x.shape[2]}×{x.shape[3]}; resize "
+            f"them or build it with img_size=({x.shape[2]}, {x.shape[3]})"
+        )
+
+
+def check_text(ids: Tensor, mask: Tensor | None, max_length: int) -> None:
+    """Refuse ids that are too long, and rows in which all is padding."""
+    if ids.ndim != 2:
+        raise WeftError(f"expected word ids of shape (batch, tokens), got {tuple(ids.shape)}")
+    if ids.shape[1] > max_length:
+        raise WeftError(
+            f"a text of {ids.shape[1]} tokens is longer than the network's {max_length}; "
+            f"truncate it or use max_length={ids.shape[1]}"
+        )
+    if mask is not None and mask.device.type != "meta" and not bool(mask.any(1).all()):
+        row = int((~mask.any(1)).nonzero()[0])
+        raise WeftError(f"row {row} of the batch is all padding; give every text at least one token")

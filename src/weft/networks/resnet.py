@@ -1,0 +1,97 @@
+"""ResNet (He et al. 2015, C4): ResNet-18…152 for large images, and the CIFAR ResNets with option A's shortcuts.
+
+Activations are kept in channels-last order, in which the convolutions and norms of a CPU or a GPU are faster.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from weft.networks.config import ResNetConfig
+from weft.networks.network import Network, check_image, make_head
+from weft.nn.initialisation import initialise
+from weft.nn.noise import Dropout, number_streams
+from weft.nn.norm import BatchNorm2d
+from weft.nn.residual import BasicBlock, Bottleneck
+
+BLOCKS: dict[str, type[BasicBlock] | type[Bottleneck]] = {"basic": BasicBlock, "bottleneck": Bottleneck}
+
+
+class ResNetTrunk(nn.Module):
+    """Stem and stages without a head: images → (batch, channels, height, width)."""
+
+    def __init__(
+        self,
+        in_chans: int,
+        layers: tuple[int, ...],
+        widths: tuple[int, ...],
+        *,
+        block: str = "basic",
+        stem: str = "imagenet",
+        padded: bool = False,
+    ) -> None:
+        super().__init__()
+        kernel, stride = (7, 2) if stem == "imagenet" else (3, 1)
+        self.conv1 = nn.Conv2d(in_chans, widths[0], kernel, stride=stride, padding=kernel // 2, bias=False)
+        self.bn1 = BatchNorm2d(widths[0])
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1) if stem == "imagenet" else nn.Identity()
+        inputs, self.stages = widths[0], len(layers)
+        for number, (count, width) in enumerate(zip(layers, widths, strict=False)):
+            strides = [1 if number == 0 else 2] + [1] * (count - 1)
+            blocks = []
+            for stride in strides:
+                blocks.append(BLOCKS[block](inputs, width, stride, padded=padded))
+                inputs = width * BLOCKS[block].expansion
+            self.add_module(f"layer{number + 1}", nn.Sequential(*blocks))
+        self.outputs = inputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.contiguous(memory_format=torch.channels_last)
+        x = self.pool(F.relu(self.bn1(self.conv1(x)), inplace=True))
+        for number in range(self.stages):
+            x = self.get_submodule(f"layer{number + 1}")(x)
+        return x
+
+
+class ResNet(Network):
+    """Trunk → mean over positions → linear head."""
+
+    config: ResNetConfig
+
+    def __init__(self, config: ResNetConfig) -> None:
+        super().__init__(config)
+        self.trunk = ResNetTrunk(
+            config.in_chans,
+            config.layers,
+            config.widths,
+            block=config.block,
+            stem=config.stem,
+            padded=config.padded,
+        )
+        self.drop = Dropout(config.drop_rate)
+        initialise(self, "he")
+        if config.zero_init_last:
+            self.silence_branches()
+        self.head = make_head(self.head_inputs, config.num_classes)
+        number_streams(self)
+
+    def silence_branches(self) -> None:
+        """Start each branch at zero, so that the network starts as its shortcuts (Goyal et al. 2017, §5.1)."""
+        for block in self.modules():
+            if isinstance(block, BasicBlock | Bottleneck):
+                nn.init.zeros_(block.last_norm.weight)  # type: ignore[arg-type]
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """Images → the last feature map (batch, channels, height, width). Any side will do."""
+        check_image(x, self.config.in_chans, None)
+        return self.trunk(x)
+
+    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
+        pooled = features.mean((2, 3))
+        return pooled if pre_logits else self.head(self.drop(pooled))
+
+    @property
+    def head_inputs(self) -> int:
+        return self.trunk.outputs

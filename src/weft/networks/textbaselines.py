@@ -1,0 +1,101 @@
+"""Older text networks as baselines (A6): a bidirectional LSTM and Kim's convolutional classifier."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from weft.networks.config import LSTMConfig, TextConvConfig
+from weft.networks.network import Network, check_text, make_head
+from weft.nn.convolution import ConvBlock1d
+from weft.nn.embeddings import WordEmbed
+from weft.nn.gates import mask_tokens
+from weft.nn.initialisation import initialise
+from weft.nn.noise import Dropout, number_streams
+
+
+def real_tokens(ids: Tensor, mask: Tensor | None) -> Tensor:
+    return torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
+
+
+class LSTM(Network):
+    """Word vectors → bidirectional LSTM → maximum over real tokens → head (Conneau et al. 2017's pooling)."""
+
+    config: LSTMConfig
+
+    def __init__(self, config: LSTMConfig) -> None:
+        super().__init__(config)
+        self.embed = WordEmbed(config.vocab_size, config.dim)
+        self.drop = Dropout(config.drop_rate)
+        self.lstm = nn.LSTM(
+            config.dim, config.hidden_dim, num_layers=config.depth, bidirectional=True, batch_first=True
+        )
+        initialise(self, "bert")
+        self.head = make_head(self.head_inputs, config.num_classes)
+        number_streams(self)
+
+    def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Ids (batch, tokens) → (batch, tokens, 2·hidden). Padding is packed away before the recurrence."""
+        check_text(x, mask, self.config.max_length)
+        vectors = self.drop(self.embed(x))
+        if mask is None:
+            return self.lstm(vectors)[0]
+        packed = nn.utils.rnn.pack_padded_sequence(vectors, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        features, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])
+        return features
+
+    def forward_head(self, features: Tensor, mask: Tensor | None = None, *, pre_logits: bool = False) -> Tensor:
+        if mask is not None:
+            features = features.masked_fill(~mask[..., None], float("-inf"))
+        pooled = self.drop(features.amax(1))
+        return pooled if pre_logits else self.head(pooled)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        return self.forward_head(self.forward_features(x, mask, segments), mask)
+
+    @property
+    def head_inputs(self) -> int:
+        return 2 * self.config.hidden_dim
+
+
+class TextConv(Network):
+    """Kim 2014: convolutions with windows of several sizes over word vectors, maximum over time, head."""
+
+    config: TextConvConfig
+
+    def __init__(self, config: TextConvConfig) -> None:
+        super().__init__(config)
+        self.embed = WordEmbed(config.vocab_size, config.dim)
+        self.convolutions = nn.ModuleList(
+            ConvBlock1d(config.dim, config.channels, kernel, padding=kernel - 1, norm=False)
+            for kernel in config.kernels
+        )
+        self.drop = Dropout(config.drop_rate)
+        initialise(self, "he")
+        self.head = make_head(self.head_inputs, config.num_classes)
+        number_streams(self)
+
+    def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Ids (batch, tokens) → (batch, 1, kernels·channels), the maximum over windows that hold a real token."""
+        check_text(x, mask, self.config.max_length)
+        vectors = mask_tokens(self.embed(x), mask).transpose(1, 2)
+        real = real_tokens(x, mask)
+        return torch.cat([self._maximum(conv(vectors), real) for conv in self.convolutions], dim=1)[:, None]
+
+    @staticmethod
+    def _maximum(responses: Tensor, real: Tensor) -> Tensor:
+        """(batch, channels, windows) → (batch, channels). Window w covers the tokens w−k+1…w."""
+        kernel = responses.shape[2] - real.shape[1] + 1
+        touched = nn.functional.max_pool1d(nn.functional.pad(real.float(), (kernel - 1, kernel - 1)), kernel, stride=1)
+        return responses.masked_fill(touched[:, None] == 0, float("-inf")).amax(2)
+
+    def forward_head(self, features: Tensor, mask: Tensor | None = None, *, pre_logits: bool = False) -> Tensor:
+        pooled = self.drop(features.squeeze(1))
+        return pooled if pre_logits else self.head(pooled)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        return self.forward_head(self.forward_features(x, mask, segments), mask)
+
+    @property
+    def head_inputs(self) -> int:
+        return len(self.config.kernels) * self.config.channels
