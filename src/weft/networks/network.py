@@ -54,7 +54,8 @@ class Network(nn.Module):
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """Two groups for an optimiser: weights, which decay, and norms, biases, positions and tokens, which do not."""
-        decayed, undecayed = [], []
+        decayed: list[Tensor] = []
+        undecayed: list[Tensor] = []
         for module in self.modules():
             for name, parameter in module.named_parameters(recurse=False):
                 spared = isinstance(module, UNDECAYED_MODULES) or name.startswith(UNDECAYED_NAMES)

@@ -33,11 +33,8 @@ class RCNN(Network):
         layers = [
             RecurrentConv2d(config.width, steps=config.steps, form=config.form, norm=config.norm) for _ in range(4)
         ]
-        self.first, self.pool, self.second = (
-            nn.Sequential(*layers[:2]),
-            nn.MaxPool2d(3, 2, 1),
-            nn.Sequential(*layers[2:]),
-        )
+        self.first, self.second = nn.Sequential(*layers[:2]), nn.Sequential(*layers[2:])
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
         self.drop = Dropout(config.drop_rate)
         initialise(self, "he")
         self.head = make_head(config.width, config.num_classes)

@@ -29,7 +29,7 @@ CONTROLS = ("identity", "random", "pooling", "depthwise")
 
 def classic() -> Iterator[Named]:
     """F1, F3, C3–C5, C8: perceptrons, LeNet and its kin, recurrent ConvNets, image → image."""
-    yield "mlp", MLPConfig(img_size=32, num_classes=10)
+    yield "mlp", MLPConfig(img_size=(32, 32), num_classes=10)
     yield "lenet5", LeNetConfig()
     yield "lenet_slide", LeNetConfig(kernel=3)  # the lecture slide's net: 3×3 kernels, fc 120-84-10
     yield "lenet5_local", LeNetConfig(local=True)
@@ -50,7 +50,7 @@ def resnets() -> Iterator[Named]:
     for depth, (block, layers) in shapes.items():
         shape: dict[str, Any] = {"block": block, "layers": layers}
         yield f"resnet{depth}", ResNetConfig(**shape)
-        yield f"resnet{depth}_cifar", ResNetConfig(**shape, stem="cifar", img_size=32, num_classes=10)
+        yield f"resnet{depth}_cifar", ResNetConfig(**shape, stem="cifar", img_size=(32, 32), num_classes=10)
     for depth in (20, 32, 44, 56, 110):
         yield (
             f"resnet{depth}_cifar",
@@ -59,7 +59,7 @@ def resnets() -> Iterator[Named]:
                 widths=(16, 32, 64),
                 stem="cifar",
                 padded=True,
-                img_size=32,
+                img_size=(32, 32),
                 num_classes=10,
                 zero_init_last=False,
             ),
@@ -76,7 +76,7 @@ def vits() -> Iterator[Named]:
             depth=depth,
             heads=heads,
             patch_size=patch,
-            img_size=side,
+            img_size=(side, side),
             class_token=True,
             pool="token",
             positions="learned",
@@ -114,7 +114,7 @@ def mixers() -> Iterator[Named]:
     def mixer(dim: int, depth: int, hidden: int, token: int, patch: int, side: int, **more: Any) -> ImageTokensConfig:
         more = {"family": "mixer", "mixer": "token_mlp", "init": "lecun", **more}
         shape: dict[str, Any] = {"dim": dim, "depth": depth, "hidden_dim": hidden, "token_dim": token}
-        return ImageTokensConfig(**shape, patch_size=patch, img_size=side, **more)
+        return ImageTokensConfig(**shape, patch_size=patch, img_size=(side, side), **more)
 
     shapes = {"s": (512, 8, 2048, 256), "b": (768, 12, 3072, 384), "l": (1024, 24, 4096, 512)}
     for size, shape in shapes.items():
@@ -129,7 +129,7 @@ def mixers() -> Iterator[Named]:
         yield f"control_{name}_p4_32", mixer(*nano, **control)
 
 
-GATED = {  # what tells gMLP, tMLP (1-D and 2-D) and aMLP apart
+GATED: dict[str, dict[str, Any]] = {  # what tells gMLP, tMLP (1-D and 2-D) and aMLP apart
     "gmlp": {},
     "tmlp": {"gate_weight": "toeplitz"},
     "tmlp2d": {"gate_weight": "toeplitz2d"},
@@ -154,7 +154,7 @@ def gmlps() -> Iterator[Named]:
             shape: dict[str, Any] = {"dim": dim, "depth": depth, "hidden_dim": hidden, "patch_size": patch}
             yield (
                 f"{kind}_{size}",
-                ImageTokensConfig(family="gmlp", block="gated", img_size=side, **shape, **more),
+                ImageTokensConfig(family="gmlp", block="gated", img_size=(side, side), **shape, **more),
             )
 
 
