@@ -1,0 +1,79 @@
+"""From a source and a TransformConfig to the transform of its inputs: sizes, statistics and vocabulary are found once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from weft.data.config import TransformConfig
+from weft.data.decode import header
+from weft.data.images import DecodedPixels
+from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform
+from weft.data.source import Source
+from weft.data.split import Split
+from weft.data.tokens import Tokenizer, train_tokenizer
+
+SAMPLE = 10_000
+"""Training images whose mean and deviation stand for all; the standard error is then below a thousandth."""
+DEFAULT_SIZE = 224  # of images that differ in size
+
+
+def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokenizer | None = None) -> Transform:
+    """The transform that training, evaluation and serving share; its statistics come from the training rows alone."""
+    config = config or TransformConfig()
+    train = source.splits["train"]
+    if source.modality == "image":
+        return _fit_image(train, config)
+    if source.modality == "vector":
+        return _fit_vector(train, config, source.columns)
+    if tokenizer is None:
+        texts = train.read(np.arange(min(len(train), 1_000_000)))[0]
+        tokenizer = train_tokenizer(texts, config.vocab_size, config.lowercase)
+    return TextTransform(tokenizer, config.max_length)
+
+
+def _fit_image(train: Split, config: TransformConfig) -> ImageTransform:
+    spread = np.unique(np.linspace(0, len(train) - 1, 64).astype(np.int64))
+    shapes = {_shape(raw) for raw in train.read(spread)[0]}
+    channels = config.channels or next(iter(shapes))[0]
+    size = config.size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
+    plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
+    if config.normalize == "unit":
+        return plain
+    mean, std = _statistics(train, plain)
+    return ImageTransform(size, channels, mean, std, config.crop, config.max_pixels)
+
+
+def _shape(raw: Any) -> tuple[int, int, int]:
+    if isinstance(raw, bytes):
+        return 3, *header(raw)
+    channels, height, width = raw.shape
+    return channels, height, width
+
+
+def _statistics(train: Split, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel, of values in [0, 1]; from sums of integers, so exact and without order."""
+    spread = np.unique(np.linspace(0, len(train) - 1, SAMPLE).astype(np.int64))
+    pixels = DecodedPixels(train, transform, workers=0)
+    counts = torch.zeros(transform.channels, 256, dtype=torch.int64)
+    for chunk in np.array_split(spread, math.ceil(len(spread) / 512)):
+        images = pixels.rows(chunk)
+        for channel in range(transform.channels):
+            counts[channel] += torch.bincount(images[:, channel].flatten().int(), minlength=256)
+    levels = np.arange(256) / 255
+    weights = counts.numpy() / counts.sum(1, keepdim=True).numpy()
+    mean = weights @ levels
+    std = np.sqrt(np.maximum(weights @ levels**2 - mean**2, 0))
+    return tuple(mean.tolist()), tuple(np.where(std > 1e-6, std, 1.0).tolist())
+
+
+def _fit_vector(train: Split, config: TransformConfig, columns: list[str]) -> VectorTransform:
+    rows = np.asarray(train.read(np.arange(min(len(train), 1_000_000)))[0], dtype=np.float64)
+    mean, std = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    if config.normalize == "zscore":
+        mean, deviation = rows.mean(0), rows.std(0)
+        std = np.where(deviation > 1e-12 * np.abs(mean) + 1e-30, deviation, 1.0)  # a constant column stays at zero
+    return VectorTransform(tuple(mean.tolist()), tuple(std.tolist()), tuple(columns))

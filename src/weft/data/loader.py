@@ -1,0 +1,132 @@
+"""`batches`: a split becomes batches of tensors, each a pure function of (seed, step).
+
+loader = batches(source, "train", batch_size=128, seed=0)
+loader[1000]                         # the same batch whichever were made before it
+for batch in loader.range(0, 500):   # the next one is prepared while this one trains
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.data.config import AugmentConfig, TransformConfig
+from weft.data.assemble import ImageBatch, TextBatch, VectorBatch
+from weft.data.fitting import fit
+from weft.data.images import DecodedPixels, Pixels, stored
+from weft.data.order import Plan, bucketed, in_order, shuffled
+from weft.data.preprocess import ImageTransform, TextTransform, Transform
+from weft.data.source import Source
+from weft.data.split import Split
+from weft.data.text import tokenize
+from weft.data.tokens import Tokenizer
+from weft.errors import WeftError, nearest
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One rank's slice of a batch."""
+
+    inputs: dict[str, Tensor]  # the network's arguments: x; for text also mask and segments
+    targets: Tensor  # (batch,) int64 or float32; (batch, classes) float32 when mixed
+    index: Tensor  # (batch,) int64: the examples' numbers in their split
+    size: int  # examples in the whole batch, over all ranks
+
+
+class Assembler(Protocol):
+    """Makes the tensors of some places of a global batch."""
+
+    def __call__(self, step: int, index: Index, mine: slice) -> tuple[dict[str, Tensor], Tensor]: ...
+
+
+class Batches:
+    """The batches of a split, by number."""
+
+    def __init__(
+        self, split: Split, plan: Plan, assemble: Assembler, transform: Transform,
+        batch_size: int, train: bool, rank: int, world: int,
+    ) -> None:  # fmt: skip
+        self.split, self.plan, self.assemble, self.transform = split, plan, assemble, transform
+        self.rank, self.world = rank, world
+        full, rest = divmod(len(split), batch_size)
+        self.steps_per_epoch = max(1, full) if train else full + bool(rest)
+
+    def __len__(self) -> int:
+        return self.steps_per_epoch
+
+    def __getitem__(self, step: int) -> Batch:
+        index = self.plan(step)
+        mine = slice(len(index) * self.rank // self.world, len(index) * (self.rank + 1) // self.world)
+        inputs, targets = self.assemble(step, index, mine)
+        return Batch(inputs, targets, torch.from_numpy(index[mine].copy()), len(index))
+
+    def range(self, first: int = 0, last: int | None = None, ahead: int = 2) -> Iterator[Batch]:
+        """Batches first, ..., last - 1 in order (by default one epoch), `ahead` of them prepared in the background."""
+        last = self.steps_per_epoch if last is None else last
+        with ThreadPoolExecutor(1) as pool:
+            waiting = [pool.submit(self.__getitem__, step) for step in range(first, min(first + ahead, last))]
+            for step in range(first, last):
+                batch = waiting.pop(0).result()
+                if step + ahead < last:
+                    waiting.append(pool.submit(self.__getitem__, step + ahead))
+                yield batch
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.range()
+
+
+def batches(
+    source: Source,
+    role: str = "train",
+    batch_size: int = 128,
+    seed: int = 0,
+    transform: Transform | TransformConfig | None = None,
+    augment: AugmentConfig | None = None,
+    train: bool | None = None,
+    rank: int = 0,
+    world: int = 1,
+    workers: int | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Batches:
+    """Batches of a split: shuffled and augmented when training (by default for the role `train`), else in order."""
+    if role not in source.splits:
+        raise WeftError(
+            f"{source.name} has no split {role!r}; {nearest(role, source.splits)} ({', '.join(source.splits)})"
+        )
+    split = source.splits[role]
+    train = role == "train" if train is None else train
+    workers = min(8, os.cpu_count() or 1) if workers is None else workers
+    if transform is None or isinstance(transform, TransformConfig):
+        transform = fit(source, transform, tokenizer)
+    assemble, lengths = _assembler(source, split, transform, augment if train else None, seed, workers)
+    if not train:
+        plan = in_order(len(split), batch_size)
+    elif lengths is not None:
+        plan = bucketed(lengths, batch_size, seed)
+    else:
+        plan = shuffled(split, batch_size, seed)
+    return Batches(split, plan, assemble, transform, batch_size, train, rank, world)
+
+
+def _assembler(
+    source: Source, split: Split, transform: Transform, augment: AugmentConfig | None, seed: int, workers: int
+) -> tuple[Assembler, NDArray[np.int64] | None]:
+    """What makes the tensors, and the texts' lengths where batches are to be bucketed by them."""
+    if isinstance(transform, ImageTransform):
+        fits = len(split) * transform.channels * transform.size**2 <= source.config.memory and not split.streamed
+        pixels: Pixels = stored(split, transform, workers) if fits else DecodedPixels(split, transform, workers)
+        return ImageBatch(split, transform, pixels, augment, seed, len(source.classes)), None
+    if isinstance(transform, TextTransform):
+        store = None if split.streamed else tokenize(split, transform)
+        return TextBatch(split, transform, store), None if store is None else store.lengths
+    return VectorBatch(split, transform), None

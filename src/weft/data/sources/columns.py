@@ -1,0 +1,116 @@
+"""Which columns of a table are the input and which is the target: guessed only when that is unambiguous."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weft.data.config import Modality, SourceConfig
+from weft.errors import WeftError, nearest
+
+TARGETS = ("label", "labels", "target", "class", "y")
+TEXTS = ("text", "sentence", "content", "review", "document", "body")
+GROUPS = ("group", "group_id", "title", "document_id", "patient_id")
+PAIRS = (
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("question", "sentence"),
+    ("text_a", "text_b"), ("text1", "text2"), ("query", "passage"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The meaning of a table's columns."""
+
+    modality: Modality
+    inputs: tuple[str, ...]
+    target: str | None
+    names: list[str] | None = None  # class names, where the file states them
+    group: str | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        extra = [name for name in (self.target, self.group) if name is not None]
+        return [*self.inputs, *extra]
+
+
+def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
+    """Read the meaning off names, types and the metadata that `datasets` writes; `config` has the last word."""
+    kinds = {field.name: _kind(field.type) for field in schema}
+    for wish in [config.target, config.group, *(config.inputs or ())]:
+        if wish is not None and wish not in kinds:
+            raise WeftError(f"{where} has no column {wish!r}; {nearest(wish, kinds)} It has {', '.join(kinds)}")
+    names = class_names(schema)
+    target = None if config.task == "none" else config.target or _guess_target(kinds, names, where)
+    group = config.group or next((name for name in GROUPS if name in kinds and name != target), None)
+    free = {name: kind for name, kind in kinds.items() if name not in {target, group}}
+    modality, inputs = _guess_inputs(free, config.inputs, where)
+    if modality == "vector" and target is None and config.task != "none":
+        raise WeftError(f"{where}: which column is to be predicted? Choose with --target: {', '.join(kinds)}")
+    return Columns(modality, inputs, target, names.get(target or ""), group)
+
+
+def class_names(schema: pa.Schema) -> dict[str, list[str]]:
+    """Column -> class names, from the Hugging Face metadata of a schema."""
+    stored = (schema.metadata or {}).get(b"huggingface")
+    features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
+    found = {}
+    for column, feature in features.items():
+        names = feature.get("names") if isinstance(feature, dict) else None
+        if isinstance(names, dict):  # {"0": "cat", "1": "dog"}
+            names = [names[key] for key in sorted(names, key=int)]
+        if names:
+            found[column] = [str(name) for name in names]
+    return found
+
+
+def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind) and any(field.name == "bytes" for field in kind):
+        return "image"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "image"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return "number"
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list"
+    return "other"
+
+
+def _guess_target(kinds: dict[str, str], names: dict[str, list[str]], where: str) -> str | None:
+    """A column named as targets are, else the only one with class names, else the only number beside other things."""
+    called = [name for name in kinds if name.lower() in TARGETS]
+    numbers = [name for name, kind in kinds.items() if kind == "number"]
+    beside = numbers if len(numbers) < len(kinds) else []
+    for candidates in (called, list(names), beside):
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise WeftError(f"{where}: which column is to be predicted? Choose with --target: {', '.join(candidates)}")
+    return None
+
+
+def _guess_inputs(kinds: dict[str, str], wish: tuple[str, ...] | None, where: str) -> tuple[Modality, tuple[str, ...]]:
+    of_kind = {kind: [name for name in wish or kinds if kinds.get(name) == kind] for kind in set(kinds.values())}
+    if len(images := of_kind.get("image", [])) == 1:
+        return "image", (images[0],)
+    if texts := _guess_texts(of_kind.get("text", []), wish):
+        return ("pair" if len(texts) == 2 else "text"), texts
+    numbers = of_kind.get("number", []) or of_kind.get("list", [])
+    if numbers and not of_kind.get("text"):
+        return "vector", tuple(numbers)
+    raise WeftError(f"{where}: which columns are the input? Choose with --inputs: {', '.join(kinds)}")
+
+
+def _guess_texts(texts: list[str], wish: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if wish and len(texts) in {1, 2}:
+        return tuple(texts)
+    for pair in PAIRS:
+        if set(pair) <= set(texts):
+            return pair
+    if len(texts) == 1:
+        return (texts[0],)
+    called = [name for name in texts if name.lower() in TEXTS]
+    return (called[0],) if len(called) == 1 else None

@@ -1,0 +1,80 @@
+"""What every reader returns: tables of raw inputs and labels, whole in memory or block by block.
+
+A raw input is `bytes` (an encoded image), a uint8 array (channels, height, width), a string, a pair of strings, or a
+row of floats. A label is an integer, a float or a word; `source.py` decides what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.config import Modality
+
+
+@dataclass
+class Table:
+    """One split as it lies on disk, its rows at hand."""
+
+    inputs: Sequence[Any]  # or a float array (rows, features); encoded images may be read only when indexed
+    labels: NDArray[Any] | None
+    place: Callable[[int], str]  # row -> "train.parquet row 17", for sentences about bad rows
+    groups: NDArray[Any] | None = None  # rows with equal values must not be parted
+    faults: dict[int, str] = field(default_factory=dict)  # row -> what the reader found wrong with it
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+@dataclass
+class Block:
+    """A run of rows of a streamed split; faults count from the block's first row."""
+
+    inputs: Sequence[Any]
+    labels: NDArray[Any] | None
+    faults: dict[int, str] = field(default_factory=dict)
+
+
+class Shards(Protocol):
+    """One split too large for memory: a list of blocks, each readable without those before it."""
+
+    rows: NDArray[np.int64]  # of each block
+
+    def block(self, number: int) -> Block: ...
+
+    def place(self, row: int) -> str: ...
+
+
+@dataclass
+class Reading:
+    """A whole source as a reader found it."""
+
+    modality: Modality
+    tables: dict[str, Table | Shards]  # by the name of the split on disk
+    files: dict[str, str]  # name -> digest of what was read: a change in any is a change of the source
+    names: list[str] | None = None  # class names, where the source states them
+    columns: list[str] = field(default_factory=list)  # of the features, for vectors
+    notes: list[str] = field(default_factory=list)
+    folders: dict[str, int] = field(default_factory=dict)  # class folder -> its images, where classes are folders
+
+
+def join(shards: Shards) -> Table:
+    """All blocks in memory."""
+    blocks = [shards.block(number) for number in range(len(shards.rows))]
+    starts = np.cumsum([0, *shards.rows])
+    labelled = bool(blocks) and all(block.labels is not None for block in blocks)
+    inputs: Sequence[Any]
+    if blocks and isinstance(blocks[0].inputs, np.ndarray):
+        inputs = np.concatenate([np.asarray(block.inputs) for block in blocks])
+    else:
+        inputs = [value for block in blocks for value in block.inputs]
+    return Table(
+        inputs=inputs,
+        labels=np.concatenate([np.asarray(block.labels) for block in blocks]) if labelled else None,
+        place=shards.place,
+        faults={int(starts[n]) + row: why for n, block in enumerate(blocks) for row, why in block.faults.items()},
+    )
