@@ -1,0 +1,112 @@
+"""`weft describe NAME`: stages with shapes, parameters and multiply-adds, receptive field, memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+import yaml
+
+from weft.errors import WeftError
+from weft.networks.registry import configured
+
+if TYPE_CHECKING:
+    from weft.networks.description import Description
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Describe a network without allocating its weights: stages, shapes, parameters and multiply-adds (by formula and
+    as torch counts them), theoretical receptive field, memory."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """A name from `weft models`."""
+    image_size: tuple[int, ...] | None = None
+    """Side of the images, or height and width."""
+    channels: int | None = None
+    """Channels of the images."""
+    classes: int | None = None
+    """Number of outputs; 0 for none."""
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE …")] = field(default=())
+    """Other settings, such as `depth=12 mixer=identity`."""
+    json: bool = False
+    """Print JSON."""
+
+
+def run(arguments: Arguments) -> None:
+    changes: dict[str, Any] = settings(arguments.set)
+    if arguments.image_size is not None:
+        if len(arguments.image_size) > 2:
+            raise WeftError("--image-size takes one side, or height and width")
+        changes["img_size"] = arguments.image_size if len(arguments.image_size) == 2 else arguments.image_size[0]
+    for key, value in {"in_chans": arguments.channels, "num_classes": arguments.classes}.items():
+        if value is not None:
+            changes[key] = value
+    config = configured(arguments.name, **changes)
+    from weft.networks.description import describe  # torch: only once the arguments are known to be good
+
+    description = describe(config)
+    if arguments.json:
+        print(json.dumps(description.as_dict()))
+    else:
+        show(arguments.name, description)
+
+
+def settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """`depth=12` and the like, values read as YAML."""
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise WeftError(f"--set takes KEY=VALUE, not {word!r}; for instance depth=12")
+        found[key] = yaml.safe_load(value)
+    return found
+
+
+def show(name: str, description: Description) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    size = "×".join(str(side) for side in description.input_shape)
+    table = Table(box=box.SIMPLE_HEAD, title=f"{name}: {description.config.family}, input {size}", title_justify="left")
+    for column in ("stage", "shape"):
+        table.add_column(column)
+    for column in ("parameters", "mult-adds, formula", "mult-adds, torch"):
+        table.add_column(column, justify="right")
+    for row in description.rows:
+        stage = row.stage
+        times = f" ×{stage.count}" if stage.count > 1 else ""
+        counted = "–" if row.counted_macs is None else f"{row.counted_macs:,}"
+        shape = "×".join(str(side) for side in stage.shape)
+        table.add_row(
+            stage.module + times, shape, f"{row.counted_parameters:,}", f"{stage.macs * stage.count:,}", counted
+        )
+    counted = "–" if description.counted_macs is None else f"{description.counted_macs:,}"
+    table.add_section()
+    table.add_row("total", "", f"{description.parameters:,}", f"{description.macs:,}", counted)
+    console = Console()
+    console.print(table)
+    console.print(field_sentence(description), highlight=False)
+    console.print(memory_sentence(description), highlight=False)
+
+
+def field_sentence(description: Description) -> str:
+    """Where the receptive field stands at the end, and which layer first saw everything."""
+    unit = {"image": "pixels", "text": "tokens", "vector": "values"}[description.config.input]
+    whole = next((field.name for field in description.fields if field.side is None), None)
+    if whole:
+        return f"receptive field: the whole input, from {whole} on"
+    last = description.fields[-1]
+    span = f"{last.side}×{last.side}" if description.config.input == "image" else f"{last.side}"
+    return f"receptive field: {span} {unit} at {last.name}, one value every {last.stride}"
+
+
+def memory_sentence(description: Description) -> str:
+    mib = 2**20
+    return (
+        f"memory in float32: weights {description.weights / mib:,.1f} MiB; training with Adam "
+        f"{description.training_state / mib:,.1f} MiB and {description.activations / mib:,.1f} MiB an example"
+    )

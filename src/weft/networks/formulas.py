@@ -1,0 +1,309 @@
+"""Parameters and multiply-adds by formula (M8), stage by stage, from a configuration alone: no torch, no weights.
+
+Per layer, with S tokens, C channels, D_S and D_C (or E) the hidden widths:
+Mixer 2·D_S·S·C + 2·D_C·S·C; gMLP unsplit 2·E·S·C + E·S², split 1.5·E·S·C + E·S²/2; attention 4·S·C² + 2·S²·C, quadratic
+in S. One multiply-add is one multiplication and one addition. `weft describe` prints these beside what torch counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+from math import prod
+
+from weft.networks.config import (
+    FilterNetConfig,
+    ImageTokensConfig,
+    LeNetConfig,
+    LSTMConfig,
+    MLPConfig,
+    NetworkConfig,
+    RCNNConfig,
+    ResNetConfig,
+    TextConvConfig,
+    TextTokensConfig,
+    TokenConfig,
+)
+
+DEPTHWISE_KERNEL = 7  # of nn.mixers.DepthwiseMixer
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a network: the module it is, how often it stands there, what one of it costs per example."""
+
+    module: str
+    shape: tuple[int, ...]
+    parameters: int
+    macs: int
+    count: int = 1
+
+
+def linear(inputs: int, outputs: int, bias: bool = True) -> int:
+    """Parameters of a linear layer."""
+    return inputs * outputs + outputs * bias
+
+
+def total_parameters(config: NetworkConfig) -> int:
+    return sum(stage.count * stage.parameters for stage in stages(config))
+
+
+def total_macs(config: NetworkConfig) -> int:
+    """Multiply-adds of one forward pass of one example; a text at its full length."""
+    return sum(stage.count * stage.macs for stage in stages(config))
+
+
+@singledispatch
+def stages(config: NetworkConfig) -> list[Stage]:
+    """The stages of a network, from input to head."""
+    raise TypeError(f"no formula for {type(config).__name__}")
+
+
+def head(inputs: int, classes: int) -> list[Stage]:
+    return [Stage("head", (classes,), linear(inputs, classes), inputs * classes)] if classes else []
+
+
+# ---- token networks
+
+
+def mixer_cost(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[int, int]:
+    """Parameters and multiply-adds of a token mixer."""
+    s, c = prod(grid) + extra, config.dim
+    if config.mixer == "attention":
+        return 4 * linear(c, c), 4 * s * c * c + 2 * s * s * c
+    if config.mixer == "token_mlp":
+        return linear(s, config.token_dim) + linear(config.token_dim, s), 2 * config.token_dim * s * c
+    if config.mixer == "depthwise":
+        window = DEPTHWISE_KERNEL ** len(grid)
+        return c * window + c, s * c * window
+    return 0, s * s * c if config.mixer == "random" else 0
+
+
+def mixed_block(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[int, int]:
+    """Two norms, a mixer, a channel MLP."""
+    s, c, d = prod(grid) + extra, config.dim, config.hidden_dim
+    parameters, macs = mixer_cost(config, grid, extra)
+    return 4 * c + parameters + linear(c, d) + linear(d, c), macs + 2 * d * s * c
+
+
+def gate_weights(config: TokenConfig, grid: tuple[int, ...], extra: int) -> int:
+    """Free values of W: S², 2S−1, or one for each offset of rows and columns."""
+    s = prod(grid) + extra
+    if config.gate_weight == "dense":
+        return s * s
+    return 2 * s - 1 if config.gate_weight == "toeplitz" else prod(2 * side - 1 for side in grid)
+
+
+def gated_block(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[int, int]:
+    """Norm, expansion to E, gate (norm, W, b) of width G, contraction; aMLP adds its attention of width a."""
+    s, c, e, a = prod(grid) + extra, config.dim, config.hidden_dim, config.tiny_attention
+    g = e // 2 if config.gate == "split" else e
+    parameters = 2 * c + linear(c, e) + 2 * g + gate_weights(config, grid, extra) + s + linear(g, c)
+    macs = s * c * e + s * s * g + s * g * c
+    if a:
+        parameters += linear(c, 3 * a) + linear(a, g)
+        macs += 3 * a * s * c + 2 * s * s * a + s * a * g
+    return parameters, macs
+
+
+def body(config: TokenConfig, grid: tuple[int, ...], extra: int = 0, final_norm: bool = True) -> Iterator[Stage]:
+    """Positions, blocks and the norm after them."""
+    tokens, dim = prod(grid) + extra, config.dim
+    if config.positions == "learned":
+        yield Stage("positions", (tokens, dim), tokens * dim, 0)
+    block = gated_block if config.block == "gated" else mixed_block
+    parameters, macs = block(config, grid, extra)
+    yield Stage("blocks", (tokens, dim), parameters, macs, count=config.depth)
+    if final_norm:
+        yield Stage("norm", (tokens, dim), 2 * dim, 0)
+
+
+@stages.register
+def _(config: ImageTokensConfig) -> list[Stage]:
+    rows, columns = config.grid
+    found: list[Stage] = []
+    inputs, patch = config.in_chans, config.patch_size
+    if config.family == "hybrid":
+        widths = config.stem_widths[: len(config.stem_layers)]
+        found += trunk(config.img_size, inputs, config.stem_layers, widths, "basic", config.stem)
+        inputs, patch = widths[-1], 1
+    pixels = inputs * patch**2
+    found.append(
+        Stage("embed", (rows * columns, config.dim), linear(pixels, config.dim), rows * columns * pixels * config.dim)
+    )
+    if config.class_token:
+        found.append(Stage("class_token", (1, config.dim), config.dim, 0))
+    found += body(config, config.grid, extra=int(config.class_token))
+    return found + head(config.dim, config.num_classes)
+
+
+@stages.register
+def _(config: TextTokensConfig) -> list[Stage]:
+    words = (config.vocab_size + config.segments) * config.dim
+    found = [Stage("embed", (config.max_length, config.dim), words, 0)]
+    if config.embed_norm:
+        found.append(Stage("embed_norm", (config.max_length, config.dim), 2 * config.dim, 0))
+    found += body(config, (config.max_length,), final_norm=config.final_norm)
+    if config.pooler:
+        found.append(Stage("pooler", (config.dim,), linear(config.dim, config.dim), config.dim**2))
+    return found + head(config.dim, config.num_classes)
+
+
+# ---- convolutional networks
+
+
+def trunk(
+    side: tuple[int, int], inputs: int, layers: tuple[int, ...], widths: tuple[int, ...], block: str, stem: str
+) -> Iterator[Stage]:
+    """Stem and stages of a ResNet; a 3×3 convolution with padding keeps the side, stride 2 halves it, rounding up."""
+    halved = lambda side: ((side[0] + 1) // 2, (side[1] + 1) // 2)  # noqa: E731
+    kernel = 7 if stem == "imagenet" else 3
+    side = halved(side) if stem == "imagenet" else side
+    weights = inputs * kernel**2 * widths[0]
+    yield Stage("trunk.conv1", (widths[0], *side), weights, weights * prod(side))
+    yield Stage("trunk.bn1", (widths[0], *side), 2 * widths[0], 0)
+    side = halved(side) if stem == "imagenet" else side
+    inputs = widths[0]
+    for number, (count, width) in enumerate(zip(layers, widths, strict=True)):
+        after = side if number == 0 else halved(side)
+        outputs = width * (4 if block == "bottleneck" else 1)
+        parameters = macs = 0
+        for index in range(count):
+            more = residual_block(inputs, width, side if index == 0 else after, after, block)
+            parameters, macs, inputs = parameters + more[0], macs + more[1], outputs
+        side = after
+        yield Stage(f"trunk.layer{number + 1}", (outputs, *side), parameters, macs)
+
+
+def residual_block(
+    inputs: int, width: int, before: tuple[int, int], after: tuple[int, int], block: str
+) -> tuple[int, int]:
+    """Convolutions, norms and, where shapes change, a 1×1 convolution as the shortcut (option B)."""
+    pixels, first = prod(after), prod(before)
+    if block == "basic":
+        outputs, norms = width, 4 * width
+        weights = 9 * inputs * width + 9 * width * width
+        macs = weights * pixels
+    else:
+        outputs, norms = 4 * width, 4 * width + 8 * width
+        weights = inputs * width + 9 * width * width + width * outputs
+        macs = inputs * width * first + (9 * width * width + width * outputs) * pixels
+    if before != after or inputs != outputs:
+        weights, norms, macs = weights + inputs * outputs, norms + 2 * outputs, macs + inputs * outputs * pixels
+    return weights + norms, macs
+
+
+def without_shortcuts(found: list[Stage], widths: tuple[int, ...]) -> list[Stage]:
+    """Option A's shortcuts cost nothing: take out the 1×1 convolutions and norms that `residual_block` put in."""
+    result = []
+    for stage in found:
+        number = stage.module.removeprefix("trunk.layer")
+        if number.isdigit() and int(number) > 1:
+            weights = widths[int(number) - 2] * widths[int(number) - 1]
+            macs = stage.macs - weights * prod(stage.shape[1:])
+            parameters = stage.parameters - weights - 2 * widths[int(number) - 1]
+            stage = Stage(stage.module, stage.shape, parameters, macs)
+        result.append(stage)
+    return result
+
+
+@stages.register
+def _(config: ResNetConfig) -> list[Stage]:
+    found = list(trunk(config.img_size, config.in_chans, config.layers, config.widths, config.block, config.stem))
+    if config.padded:
+        found = without_shortcuts(found, config.widths)
+    outputs = found[-1].shape[0]
+    return found + head(outputs, config.num_classes)
+
+
+@stages.register
+def _(config: RCNNConfig) -> list[Stage]:
+    height, width = config.img_size
+    first = config.in_chans * 25 * config.width
+    halves = [((height + 1) // 2, (width + 1) // 2)]
+    halves.append(((halves[0][0] + 1) // 2, (halves[0][1] + 1) // 2))
+    norm = 2 * config.width * config.norm
+    found = [Stage("stem", (config.width, *halves[0]), first + norm, first * height * width)]
+    kernel = 9 * config.width**2
+    kernels = 2 if config.form == "two_kernels" else 1
+    for module, side in zip(("first", "second"), halves, strict=True):
+        parameters = 2 * (kernels * kernel + (config.steps + 1) * norm)
+        macs = 2 * (config.steps + 1) * kernel * prod(side)
+        found.append(Stage(module, (config.width, *side), parameters, macs))
+    return found + head(config.width, config.num_classes)
+
+
+@stages.register
+def _(config: LeNetConfig) -> list[Stage]:
+    parameters = macs = 0
+    inputs, before = config.in_chans, config.img_size
+    for outputs, after in zip(config.channels, config.sides(), strict=True):
+        pixels = (before[0] - config.kernel + 1) * (before[1] - config.kernel + 1)
+        weights = inputs * config.kernel**2 * outputs
+        parameters += (weights + outputs) * (pixels if config.local else 1)
+        macs += weights * pixels
+        inputs, before = outputs, after
+    found = [Stage("convolutions", (inputs, *before), parameters, macs)]
+    widths = (inputs * prod(before), *config.fc)
+    pairs = list(itertools.pairwise(widths))
+    if pairs:
+        dense = sum(linear(a, b) for a, b in pairs)
+        found.append(Stage("dense", (widths[-1],), dense, sum(a * b for a, b in pairs)))
+    return found + head(widths[-1], config.num_classes)
+
+
+@stages.register
+def _(config: FilterNetConfig) -> list[Stage]:
+    widths, pixels = (config.in_chans, *config.hidden, config.out_chans), prod(config.img_size)
+    weights = [a * b * config.kernel**2 for a, b in itertools.pairwise(widths)]
+    found = []
+    if config.hidden:
+        hidden = sum(weights[:-1])
+        found.append(Stage("hidden", (widths[-2], *config.img_size), hidden + sum(config.hidden), hidden * pixels))
+    last = Stage("head", (widths[-1], *config.img_size), weights[-1] + widths[-1], weights[-1] * pixels)
+    return [*found, last]
+
+
+# ---- vectors, and the older text networks
+
+
+@stages.register
+def _(config: MLPConfig) -> list[Stage]:
+    widths = (config.inputs, *config.hidden)
+    pairs = list(itertools.pairwise(widths))
+    parameters = sum(linear(a, b, config.bias) + 2 * b * config.norm for a, b in pairs)
+    layers = [Stage("layers", (widths[-1],), parameters, sum(a * b for a, b in pairs))] if pairs else []
+    return layers + head(widths[-1], config.num_classes)
+
+
+@stages.register
+def _(config: LSTMConfig) -> list[Stage]:
+    hidden, inputs, parameters, weights = config.hidden_dim, config.dim, 0, 0
+    for _ in range(config.depth):
+        weights += 2 * 4 * hidden * (inputs + hidden)
+        parameters += 2 * 4 * hidden * (inputs + hidden + 2)  # torch keeps two biases a gate
+        inputs = 2 * hidden
+    found = [
+        Stage("embed", (config.max_length, config.dim), config.vocab_size * config.dim, 0),
+        Stage("lstm", (config.max_length, 2 * hidden), parameters, weights * config.max_length),
+    ]
+    return found + head(2 * hidden, config.num_classes)
+
+
+@stages.register
+def _(config: TextConvConfig) -> list[Stage]:
+    weights = [kernel * config.dim * config.channels for kernel in config.kernels]
+    windows = [config.max_length + kernel - 1 for kernel in config.kernels]
+    width = len(config.kernels) * config.channels
+    found = [
+        Stage("embed", (config.max_length, config.dim), config.vocab_size * config.dim, 0),
+        Stage(
+            "convolutions",
+            (width,),
+            sum(weights) + width,
+            sum(a * b for a, b in zip(weights, windows, strict=True)),
+        ),
+    ]
+    return found + head(width, config.num_classes)
