@@ -39,7 +39,7 @@ def mixed_block(config: TokenConfig, layout: Layout, drop_path: float) -> Block:
 
 def gated_block(config: TokenConfig, layout: Layout, drop_path: float) -> GatedBlock:
     """A channel MLP with a spatial gate in the middle: gMLP's block; Toeplitz makes it tMLP, tiny attention aMLP."""
-    gate = SpatialGate(config.hidden_dim, layout, form=config.gate, weight=config.gate_weight, eps=config.norm_eps)
+    gate = SpatialGate(config.hidden_dim, layout, form=config.gate, weight=config.gate_weight)
     tiny = TinyAttention(config.dim, config.tiny_attention, gate.outputs) if config.tiny_attention else None
     return GatedBlock(
         config.dim,

@@ -13,6 +13,7 @@ from weft.nn.spatial import SPATIAL, Layout
 
 Form = Literal["linear", "additive", "multiplicative", "split"]
 
+GATE_EPS = 1e-5  # of the norm in the gate, whatever the blocks use: timm's, whose gMLP weights are the public ones
 NEAR_ZERO = 1e-6  # deviation of W at the start, so that a block begins as a plain channel MLP (Liu et al. 2021, §2.1)
 
 
@@ -29,7 +30,7 @@ class SpatialGate(nn.Module):
     """
 
     def __init__(
-        self, width: int, layout: Layout, *, form: Form = "split", weight: str = "dense", eps: float = 1e-6
+        self, width: int, layout: Layout, *, form: Form = "split", weight: str = "dense", eps: float = GATE_EPS
     ) -> None:
         super().__init__()
         self.form = form
