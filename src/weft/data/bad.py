@@ -10,6 +10,11 @@ from weft.errors import WeftError
 _SHOWN = 5
 
 
+def refusal(place: str, why: str) -> WeftError:
+    """The sentence about a bad row that stops the work."""
+    return WeftError(f"{place}: {why}; repair or remove it, or leave bad rows out with --on-bad skip")
+
+
 @dataclass
 class Ledger:
     """The bad rows of a source, each as a sentence naming file and row."""
@@ -19,10 +24,9 @@ class Ledger:
 
     def enter(self, place: str, why: str) -> None:
         """Record a bad row, or refuse the source because of it."""
-        sentence = f"{place}: {why}"
         if self.on_bad == "fail":
-            raise WeftError(f"{sentence}; repair or remove it, or leave bad rows out with --on-bad skip")
-        self.sentences.append(sentence)
+            raise refusal(place, why)
+        self.sentences.append(f"{place}: {why}")
 
     def notes(self) -> list[str]:
         """What the record says about skipped rows: how many, and the first few by name."""

@@ -1,29 +1,42 @@
-"""What can be wrong with a row of text or of a vector, told before the first batch."""
+"""What can be wrong with a row, told before it reaches a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.data.config import Modality
-from weft.data.sources.table import Block, Table
+from weft.data.decode import BadImage, decode
+from weft.data.labels import Labels
+from weft.data.sources.table import Block, Inputs, Table
 
 LONGEST = 1_000_000
 """Characters of a text. A longer one is a file that slipped into a column, and would stall the tokeniser."""
 
 
-def faults_of(table: Table | Block, modality: Modality) -> dict[int, str]:
-    """Row -> what is wrong with its input. Images are judged when they are decoded."""
+def examine(
+    table: Table | Block, labels: Labels, modality: Modality, images: bool = False
+) -> tuple[NDArray[Any], dict[int, str]]:
+    """Targets of the rows, and row -> what is wrong with it. Images are decoded for it only if `images` says so."""
+    targets, faults = labels.encode(table.labels, len(table.inputs))
     if modality == "vector":
-        return _vector_faults(np.asarray(table.inputs))
-    if modality in {"text", "pair"}:
-        return _text_faults(table.inputs)
-    return {}
+        faults |= _vector_faults(np.asarray(table.inputs))
+    elif modality in {"text", "pair"}:
+        faults |= _text_faults(table.inputs)
+    elif images:
+        faults |= _image_faults(table.inputs)
+    return targets, faults | table.faults
 
 
-def _vector_faults(rows: np.ndarray) -> dict[int, str]:
+def blank_rows(texts: Inputs) -> set[int]:
+    """Rows with nothing but white space."""
+    return {row for row, text in enumerate(texts) if not text.strip()}
+
+
+def _vector_faults(rows: NDArray[Any]) -> dict[int, str]:
     bad = ~np.isfinite(rows)
     return {
         int(row): f"feature {int(np.flatnonzero(bad[row])[0])} is not a finite number ({rows[row][bad[row]][0]})"
@@ -31,7 +44,7 @@ def _vector_faults(rows: np.ndarray) -> dict[int, str]:
     }
 
 
-def _text_faults(texts: Sequence[Any]) -> dict[int, str]:
+def _text_faults(texts: Inputs) -> dict[int, str]:
     faults = {}
     for row, value in enumerate(texts):
         for text in (value,) if isinstance(value, str) else value:
@@ -40,3 +53,18 @@ def _text_faults(texts: Sequence[Any]) -> dict[int, str]:
             elif len(text) > LONGEST:
                 faults[row] = f"the text has {len(text):,} characters, more than the limit of {LONGEST:,}"
     return faults
+
+
+def _image_faults(images: Inputs) -> dict[int, str]:
+    if len(images) == 0 or not isinstance(images[0], bytes):
+        return {}  # arrays: nothing to decode
+
+    def fault(row: int) -> str | None:
+        try:
+            decode(images[row])
+        except BadImage as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor() as pool:
+        return {row: why for row, why in enumerate(pool.map(fault, range(len(images)))) if why}

@@ -49,7 +49,7 @@ class TransformConfig:
     crop: float = Field(default=1.0, gt=0.0, le=1.0)
     """share of the resized image's side that the centre crop keeps"""
     normalize: Literal["zscore", "unit"] = "zscore"
-    """zscore: subtract the training split's mean, divide by its deviation; unit: images to [0, 1], vectors as they are"""
+    """zscore: minus the training rows' mean, over their deviation; unit: images to [0, 1], vectors as they are"""
     max_pixels: int = Field(default=50_000_000, gt=0)
     """images that declare more pixels are refused before they are decoded"""
     max_length: int = Field(default=128, ge=8)

@@ -1,12 +1,14 @@
-"""From a source and a TransformConfig to the transform of its inputs: sizes, statistics and vocabulary are found once."""
+"""From a source and a TransformConfig to the transform of its inputs; statistics and vocabulary are found once."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from weft.data.config import TransformConfig
 from weft.data.decode import header
@@ -18,6 +20,8 @@ from weft.data.tokens import Tokenizer, train_tokenizer
 
 SAMPLE = 10_000
 """Training images whose mean and deviation stand for all; the standard error is then below a thousandth."""
+LETTERS = 10_000_000
+"""Characters that a vocabulary is learnt from; ten million take some seconds and settle its 8,000 commonest pieces."""
 DEFAULT_SIZE = 224  # of images that differ in size
 
 
@@ -30,14 +34,26 @@ def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokeni
     if source.modality == "vector":
         return _fit_vector(train, config, source.columns)
     if tokenizer is None:
-        texts = train.read(np.arange(min(len(train), 1_000_000)))[0]
-        tokenizer = train_tokenizer(texts, config.vocab_size, config.lowercase)
+        tokenizer = train_tokenizer(_sample_texts(train), config.vocab_size, config.lowercase)
     return TextTransform(tokenizer, config.max_length)
 
 
+def _sample_texts(train: Split) -> Iterator[Any]:
+    """Training texts spread evenly over the split, about LETTERS characters of them at most."""
+    probe = train.read(_spread(len(train), 500))[0]
+    letters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in probe) / len(probe)
+    chosen = _spread(len(train), int(LETTERS / letters))
+    for chunk in np.array_split(chosen, math.ceil(len(chosen) / 2000)):
+        yield from train.read(chunk)[0]
+
+
+def _spread(size: int, count: int) -> NDArray[np.int64]:
+    """`count` numbers spread evenly over range(size), or all of them if there are fewer."""
+    return np.unique(np.linspace(0, size - 1, count).astype(np.int64))
+
+
 def _fit_image(train: Split, config: TransformConfig) -> ImageTransform:
-    spread = np.unique(np.linspace(0, len(train) - 1, 64).astype(np.int64))
-    shapes = {_shape(raw) for raw in train.read(spread)[0]}
+    shapes = {_shape(raw) for raw in train.read(_spread(len(train), 64))[0]}
     channels = config.channels or next(iter(shapes))[0]
     size = config.size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
     plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
@@ -56,10 +72,10 @@ def _shape(raw: Any) -> tuple[int, int, int]:
 
 def _statistics(train: Split, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation of each channel, of values in [0, 1]; from sums of integers, so exact and without order."""
-    spread = np.unique(np.linspace(0, len(train) - 1, SAMPLE).astype(np.int64))
+    chosen = _spread(len(train), SAMPLE)
     pixels = DecodedPixels(train, transform, workers=0)
     counts = torch.zeros(transform.channels, 256, dtype=torch.int64)
-    for chunk in np.array_split(spread, math.ceil(len(spread) / 512)):
+    for chunk in np.array_split(chosen, math.ceil(len(chosen) / 512)):
         images = pixels.rows(chunk)
         for channel in range(transform.channels):
             counts[channel] += torch.bincount(images[:, channel].flatten().int(), minlength=256)

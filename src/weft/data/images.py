@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.data.bad import refusal
 from weft.data.decode import BadImage
 from weft.data.preprocess import ImageTransform
 from weft.data.split import Split
-from weft.errors import WeftError
 
 Index = NDArray[np.int64]
 
@@ -55,8 +55,7 @@ class DecodedPixels:
             try:
                 out[slot] = self.transform.pixels(raws[slot])
             except BadImage as error:
-                place = self.split.place(int(index[slot]))
-                raise WeftError(f"{place}: {error}; repair or remove it, or leave it out with --on-bad skip") from error
+                raise refusal(self.split.place(int(index[slot])), str(error)) from error
 
         list((self.pool.map if self.pool else map)(one, range(len(raws))))
         return out

@@ -54,7 +54,7 @@ class Labels:
 
 
 def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task | None) -> Labels:
-    """The code for a column with these distinct values in `rows` rows; `names` and `task` overrule what they suggest."""
+    """The code for a column with these distinct values in `rows` rows; `names` and `task` overrule them."""
     if names is not None and task != "regression":
         return Labels(task or _by_count(names), tuple(names), numbered=True)
     numbers = {as_number(value): value for value in values if value is not None and value == value}

@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.assemble import ImageBatch, TextBatch, VectorBatch
+from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.fitting import fit
 from weft.data.images import DecodedPixels, Pixels, stored
 from weft.data.order import Plan, bucketed, in_order, shuffled

@@ -6,7 +6,7 @@ seed. Selection is carved from the training rows, never from the reporting ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,3 +75,21 @@ def carve(
 def _share_of(members: Index, share: float, stream: int) -> Index:
     count = min(max(1, round(share * len(members))), len(members) - 1)
     return members[np.argsort(noise.bits(stream, members), kind="stable")[:count]]
+
+
+def stream_cut(role: str, shares: dict[str, float], seed: int, bad: Index) -> Callable[[Index], NDArray[np.bool_]]:
+    """For a streamed split: row numbers -> which of them belong to `role`, decided by a hash of each number.
+
+    `shares` gives the roles that take their part before `train` gets the rest; `bad` rows belong to none.
+    """
+
+    def keep(rows: Index) -> NDArray[np.bool_]:
+        free = ~np.isin(rows, bad)
+        for taker, share in shares.items():
+            drawn = noise.uniform(noise.key(seed, taker), rows)[:, 0] < share
+            if taker == role:
+                return free & drawn
+            free &= ~drawn
+        return free
+
+    return keep

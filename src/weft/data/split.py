@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data import noise
+from weft.data.bad import refusal
+from weft.data.check import examine
+from weft.data.config import Modality
 from weft.data.labels import Labels
-from weft.data.sources.table import Block, Shards, Table
-from weft.errors import WeftError
+from weft.data.sources.table import Inputs, Shards, Table
 
 Index = NDArray[np.int64]
 
@@ -33,7 +35,7 @@ class MemorySplit:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def read(self, index: Index) -> tuple[Sequence[Any], NDArray[Any]]:
+    def read(self, index: Index) -> tuple[Inputs, NDArray[Any]]:
         """Raw inputs and targets of some examples."""
         rows = self.rows[index]
         if isinstance(self.table.inputs, np.ndarray):
@@ -56,6 +58,15 @@ class MemorySplit:
 Keep = Callable[[Index], NDArray[np.bool_]]
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A block whose labels are encoded and whose rows have been looked at."""
+
+    inputs: Inputs
+    targets: NDArray[Any]
+    faults: dict[int, str]
+
+
 class StreamSplit:
     """Some rows of a streamed table. Blocks are read when they are needed and forgotten soon after.
 
@@ -66,13 +77,14 @@ class StreamSplit:
     WINDOW = 8  # blocks whose rows are shuffled together
     streamed = True
 
-    def __init__(self, shards: Shards, labels: Labels, keep: Keep, origin: str) -> None:
-        self.shards, self.labels, self.keep, self.origin = shards, labels, keep, origin
+    def __init__(self, shards: Shards, labels: Labels, modality: Modality, keep: Keep, origin: str) -> None:
+        self.shards, self.labels, self.modality = shards, labels, modality
+        self.keep, self.origin = keep, origin
         self.starts = np.concatenate([[0], np.cumsum(shards.rows)])  # first row of each block
         counts = [len(self._kept(number)) for number in range(len(shards.rows))]
         self.counts = np.array(counts, dtype=np.int64)
         self.firsts = np.concatenate([[0], np.cumsum(self.counts)])  # first example of each block
-        self._recent: OrderedDict[int, Block] = OrderedDict()
+        self._recent: OrderedDict[int, Checked] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -85,7 +97,7 @@ class StreamSplit:
             [self.read(np.arange(a, b))[1] for a, b in zip(self.firsts, self.firsts[1:], strict=False)]
         )
 
-    def read(self, index: Index) -> tuple[Sequence[Any], NDArray[Any]]:
+    def read(self, index: Index) -> tuple[Inputs, NDArray[Any]]:
         """Raw inputs and targets of some examples."""
         inputs: list[Any] = [None] * len(index)
         targets: list[Any] = [0] * len(index)
@@ -94,10 +106,10 @@ class StreamSplit:
             here = np.flatnonzero(blocks == number)
             rows = self._kept(number)[index[here] - self.firsts[number]]
             block = self._block(int(number))
-            codes, faults = self.labels.encode(block.labels, len(block.inputs))
-            for slot, row in zip(here, rows, strict=True):
-                self._check(int(number), int(row), {**faults, **block.faults})
-                inputs[slot], targets[slot] = block.inputs[row], codes[row]
+            for slot, row in zip(here, rows.tolist(), strict=True):
+                if row in block.faults:
+                    raise refusal(self.shards.place(int(self.starts[number]) + row), block.faults[row])
+                inputs[slot], targets[slot] = block.inputs[row], block.targets[row]
         return (np.stack(inputs) if inputs and isinstance(inputs[0], np.ndarray) else inputs), np.array(targets)
 
     def place(self, example: int) -> str:
@@ -125,19 +137,15 @@ class StreamSplit:
         rows = np.arange(self.starts[number], self.starts[number + 1])
         return np.flatnonzero(self.keep(rows))
 
-    def _block(self, number: int) -> Block:
+    def _block(self, number: int) -> Checked:
         with self._lock:
             if number not in self._recent:
-                self._recent[number] = self.shards.block(number)
+                block = self.shards.block(number)
+                self._recent[number] = Checked(block.inputs, *examine(block, self.labels, self.modality))
                 while len(self._recent) > self.WINDOW + 1:
                     self._recent.popitem(last=False)
             self._recent.move_to_end(number)
             return self._recent[number]
-
-    def _check(self, number: int, row: int, faults: dict[int, str]) -> None:
-        if row in faults:
-            place = self.shards.place(int(self.starts[number]) + row)
-            raise WeftError(f"{place}: {faults[row]}; repair or remove it, or leave bad rows out with --on-bad skip")
 
 
 Split = MemorySplit | StreamSplit

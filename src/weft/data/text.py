@@ -56,7 +56,7 @@ def pad_batch(
     max_length: int,
     width: int | None = None,
 ) -> dict[str, Tensor]:
-    """{"x", "segments"}: (batch, tokens) int64, "mask": True at real tokens; `width` tokens, or the longest's bucket."""
+    """{"x", "segments"}: (batch, tokens) int64, "mask": True at real tokens; `width` or the longest's bucket wide."""
     longest = max((len(ids) for ids, _ in rows), default=1)
     width = bucket(longest, max_length) if width is None else width
     x = np.full((len(rows), width), pad_id, dtype=np.int64)

@@ -35,7 +35,11 @@ class Tokenizer:
     def encode(self, raws: Sequence[Any], max_length: int) -> list[tuple[list[int], list[int]]]:
         """(ids, segments) of each text or pair of texts; of a pair the longer text is cut first."""
         self.library.enable_truncation(max_length, strategy="longest_first")
-        encodings = self.library.encode_batch_fast(list(raws))
+        starts = [_start(raw, 16 * max_length) for raw in raws]
+        encodings = self.library.encode_batch_fast(starts)
+        for row, (raw, start) in enumerate(zip(raws, starts, strict=True)):
+            if start is not raw and len(encodings[row].ids) < max_length:  # the start was not enough
+                encodings[row] = self.library.encode(raw)
         return [(encoding.ids, encoding.type_ids) for encoding in encodings]
 
     def decode(self, ids: Sequence[int], skip_markers: bool = True) -> str:
@@ -81,6 +85,14 @@ def train_tokenizer(texts: Iterable[Any], vocab_size: int, lowercase: bool = Tru
     )  # fmt: skip
     library.train_from_iterator(_flat(texts), trainer)
     return Tokenizer(_wordpiece(library.get_vocab(), lowercase))
+
+
+def _start(raw: Any, length: int) -> Any:
+    """At least `length` characters of a long text, up to a blank: its first words are cut into the same pieces."""
+    if not isinstance(raw, str) or len(raw) <= length:
+        return raw
+    blank = raw.find(" ", length)
+    return raw if blank < 0 else raw[:blank]
 
 
 def _flat(texts: Iterable[Any]) -> Iterable[str]:

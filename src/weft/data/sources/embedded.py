@@ -1,4 +1,4 @@
-"""Three small sets that come with scikit-learn: `digits` (images), `breast_cancer` (binary), `diabetes` (regression)."""
+"""Three sets that come with scikit-learn: `digits` (images), `breast_cancer` (binary), `diabetes` (regression)."""
 
 from __future__ import annotations
 

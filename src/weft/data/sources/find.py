@@ -6,10 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.data.config import SourceConfig
+from weft.data.decode import ENDINGS as IMAGES
+from weft.data.sources import delimited, idx
 from weft.data.sources.embedded import read_breast_cancer, read_diabetes, read_digits
+from weft.data.sources.hub import read_hub
+from weft.data.sources.image_folder import read_image_folder
 from weft.data.sources.parquet import read_parquet
 from weft.data.sources.pydocs import read_pydocs
 from weft.data.sources.table import Reading
+from weft.data.sources.tar import read_tar
 from weft.errors import WeftError, nearest
 
 EMBEDDED: dict[str, Callable[[], Reading]] = {
@@ -18,13 +23,46 @@ EMBEDDED: dict[str, Callable[[], Reading]] = {
     "diabetes": read_diabetes,
     "pydocs": read_pydocs,
 }
+Reader = Callable[[Path, SourceConfig], Reading]
 
 
 def read(name: str, config: SourceConfig) -> Reading:
-    """Read an embedded set by name, or whatever lies at a path."""
+    """Read an embedded set by name, a dataset of the Hub, or whatever lies at a path."""
     if name in EMBEDDED:
         return EMBEDDED[name]()
+    if name.startswith("hub:"):
+        return read_hub(name.removeprefix("hub:"), config)
     path = Path(name).expanduser()
     if not path.exists():
         raise WeftError(f"there is no source {name!r}: no such path, and {nearest(name, EMBEDDED) or 'no such name.'}")
-    return read_parquet(path, config)
+    return reader_of(path)(path, config)
+
+
+def reader_of(path: Path) -> Reader:
+    """The reader for a file, by its ending, or for a folder, by what is in it."""
+    if path.is_file():
+        found = _by_ending(path.suffix.lower())
+        if found is None:
+            raise WeftError(f"{path} is of no known kind; weft reads Parquet, CSV, TSV, JSONL, TXT and tar files")
+        return found
+    files = [file for file in path.rglob("*") if file.suffix]
+    endings = {file.suffix.lower() for file in files}
+    if any(idx.NAME.match(file.name) for file in path.iterdir()):
+        return idx.read_idx
+    for ending in (".parquet", ".tar", *delimited.ENDINGS):
+        if ending in endings and not (ending in delimited.ENDINGS and endings & set(IMAGES)):
+            found = _by_ending(ending)
+            assert found is not None
+            return found
+    if endings & set(IMAGES) or not files:
+        return read_image_folder
+    held = ", ".join(sorted(endings)[:5])
+    raise WeftError(f"{path} holds nothing that weft can read as data (it holds {held})")
+
+
+def _by_ending(ending: str) -> Reader | None:
+    if ending == ".parquet":
+        return read_parquet
+    if ending == ".tar":
+        return read_tar
+    return delimited.read_delimited if ending in delimited.ENDINGS else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 
 from weft.data.config import SourceConfig
 from weft.data.fingerprint import digest_files
+from weft.data.sources.arrow import raw_inputs, raw_labels
 from weft.data.sources.columns import Columns, columns_of
+from weft.data.sources.splits import split_names
 from weft.data.sources.table import Block, Reading, Shards, Table, join
 from weft.errors import WeftError
-
-_SHARD = re.compile(r"[-_.]?\d+([-_]of[-_]\d+)?$")
 
 
 def read_parquet(path: Path, config: SourceConfig) -> Reading:
@@ -37,24 +36,6 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
     return Reading(columns.modality, tables, digest_files(files, root), columns.names, list(columns.inputs))
 
 
-def split_names(files: Sequence[Path], root: Path) -> dict[str, list[Path]]:
-    """Split -> its files: `train.parquet`, `train-00000-of-00002.parquet` and `train/0000.parquet` are all train."""
-    splits: dict[str, list[Path]] = {}
-    for file in files:
-        stem = _SHARD.sub("", file.name.split(".")[0])
-        folder = file.parent.name if file.parent != root else ""
-        name = stem if folder in {"", "data"} or is_split(stem) else folder
-        splits.setdefault(name if is_split(name) or len(files) > 1 else "all", []).append(file)
-    if not any(is_split(name) for name in splits):
-        return {"all": list(files)}
-    return splits
-
-
-def is_split(name: str) -> bool:
-    """Whether a file or folder is named as splits are."""
-    return re.match(r"(train|test|val|valid|validation|dev|eval|unsupervised|unlabell?ed)", name.lower()) is not None
-
-
 class ParquetShards:
     """Row groups of several files, read one at a time, and of their columns only those that are used."""
 
@@ -68,6 +49,10 @@ class ParquetShards:
             rows += [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         self.rows = np.array(rows, dtype=np.int64)
         self.present = set(_schema(files[0]).names)
+        self.labelled = columns.target in self.present and not self._hidden()
+
+    def __len__(self) -> int:
+        return int(self.rows.sum())
 
     def block(self, number: int) -> Block:
         """Row group `number`."""
@@ -93,6 +78,19 @@ class ParquetShards:
             row -= rows
         raise IndexError(row)
 
+    def label_values(self) -> set[Any]:
+        """The distinct raw labels: one pass over the target's column, a row group at a time."""
+        assert self.columns.target is not None
+        found: set[Any] = set()
+        for number in range(len(self.rows)):
+            found.update(self.read(number, [self.columns.target]).column(0).unique().to_pylist())
+        return found
+
+    def _hidden(self) -> bool:
+        """Whether the labels are withheld, as in GLUE's test splits: all -1, which the first row group shows."""
+        assert self.columns.target is not None
+        return len(self.rows) > 0 and self.read(0, [self.columns.target]).column(0).unique().to_pylist() == [-1]
+
     def column(self, name: str) -> NDArray[Any] | None:
         """One small column of all row groups, in memory."""
         parts = [raw_labels(self.read(number, [name]), name) for number in range(len(self.rows))]
@@ -110,7 +108,7 @@ class LazyImages(Sequence[bytes]):
         return list(join(self.shards).inputs)
 
     def __len__(self) -> int:
-        return int(self.shards.rows.sum())
+        return len(self.shards)
 
     @overload
     def __getitem__(self, index: int) -> bytes: ...
@@ -130,52 +128,6 @@ def _in_memory(shards: ParquetShards) -> Table:
     if columns.group and columns.group in shards.present:
         table.groups = shards.column(columns.group)
     return table
-
-
-def raw_inputs(table: pa.Table, columns: Columns) -> tuple[Sequence[Any], dict[int, str]]:
-    """The rows' raw inputs, and what is wrong with some of them."""
-    if columns.modality == "vector":
-        return _vectors(table, columns.inputs), {}
-    parts = [table.column(name) for name in columns.inputs]
-    if columns.modality == "image":
-        column = parts[0]
-        if pa.types.is_struct(column.type):
-            column = pa.chunked_array([chunk.field("bytes") for chunk in column.chunks], pa.binary())
-        return [value or b"" for value in column.to_pylist()], {}
-    faults: dict[int, str] = {}
-    texts = [list(_texts(column, faults)) for column in parts]
-    return (texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))), faults
-
-
-def raw_labels(table: pa.Table, target: str | None) -> NDArray[Any] | None:
-    """The labels as numbers or words; a missing number is NaN, a missing word None."""
-    if target is None or target not in table.column_names:
-        return None
-    values = table.column(target).to_numpy()
-    return values if values.dtype.kind in "iufO" else values.astype(np.int64)
-
-
-def _texts(column: pa.ChunkedArray, faults: dict[int, str]) -> Iterator[str]:
-    try:
-        yield from (value or "" for value in column.to_pylist())
-    except UnicodeDecodeError:
-        for row, data in enumerate(column.cast(pa.binary()).to_pylist()):
-            try:
-                yield (data or b"").decode("utf-8")
-            except UnicodeDecodeError as error:
-                faults[row] = f"the text is not UTF-8 (byte {error.start})"
-                yield ""
-
-
-def _vectors(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
-    """(rows, features): a column each, or one column of equally long lists."""
-    columns = [table.column(name) for name in names]
-    if len(columns) == 1 and not pa.types.is_primitive(columns[0].type):
-        rows = columns[0].to_pylist()
-        width = max((len(row or ()) for row in rows), default=0)
-        ragged = [row if row is not None and len(row) == width else [np.nan] * width for row in rows]
-        return np.array(ragged, dtype=np.float32).reshape(len(rows), width)
-    return np.stack([column.to_numpy().astype(np.float32) for column in columns], axis=1)
 
 
 def _schema(file: Path) -> pa.Schema:

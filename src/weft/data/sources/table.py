@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from weft.data.config import Modality
 
+Inputs = Sequence[Any] | NDArray[Any]
+
 
 @dataclass
 class Table:
     """One split as it lies on disk, its rows at hand."""
 
-    inputs: Sequence[Any]  # or a float array (rows, features); encoded images may be read only when indexed
+    inputs: Inputs  # encoded images may be read from disk only when they are indexed
     labels: NDArray[Any] | None
     place: Callable[[int], str]  # row -> "train.parquet row 17", for sentences about bad rows
     groups: NDArray[Any] | None = None  # rows with equal values must not be parted
@@ -29,12 +31,22 @@ class Table:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    @property
+    def labelled(self) -> bool:
+        """Whether there are targets; hidden ones, as of GLUE's test splits, are all -1."""
+        labels = self.labels
+        return labels is not None and len(labels) > 0 and not (labels.dtype.kind in "if" and bool((labels == -1).all()))
+
+    def label_values(self) -> set[Any]:
+        """The distinct raw labels."""
+        return set() if self.labels is None else set(self.labels.tolist())
+
 
 @dataclass
 class Block:
     """A run of rows of a streamed split; faults count from the block's first row."""
 
-    inputs: Sequence[Any]
+    inputs: Inputs
     labels: NDArray[Any] | None
     faults: dict[int, str] = field(default_factory=dict)
 
@@ -43,6 +55,11 @@ class Shards(Protocol):
     """One split too large for memory: a list of blocks, each readable without those before it."""
 
     rows: NDArray[np.int64]  # of each block
+    labelled: bool
+
+    def __len__(self) -> int: ...
+
+    def label_values(self) -> set[Any]: ...
 
     def block(self, number: int) -> Block: ...
 
@@ -59,7 +76,6 @@ class Reading:
     names: list[str] | None = None  # class names, where the source states them
     columns: list[str] = field(default_factory=list)  # of the features, for vectors
     notes: list[str] = field(default_factory=list)
-    folders: dict[str, int] = field(default_factory=dict)  # class folder -> its images, where classes are folders
 
 
 def join(shards: Shards) -> Table:
@@ -67,7 +83,7 @@ def join(shards: Shards) -> Table:
     blocks = [shards.block(number) for number in range(len(shards.rows))]
     starts = np.cumsum([0, *shards.rows])
     labelled = bool(blocks) and all(block.labels is not None for block in blocks)
-    inputs: Sequence[Any]
+    inputs: Inputs
     if blocks and isinstance(blocks[0].inputs, np.ndarray):
         inputs = np.concatenate([np.asarray(block.inputs) for block in blocks])
     else:

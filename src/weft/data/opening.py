@@ -1,0 +1,151 @@
+"""How a reading becomes a source: labels get their code, rows are checked, roles are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data import noise
+from weft.data.bad import Ledger
+from weft.data.check import blank_rows, examine
+from weft.data.config import SourceConfig
+from weft.data.labels import Labels, decide
+from weft.data.phrases import sentence_cut, text_groups
+from weft.data.roles import Roles, assign, carve, stream_cut
+from weft.data.sources.table import Reading, Shards, Table
+from weft.data.split import MemorySplit, Split, StreamSplit
+from weft.errors import WeftError
+
+Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Opening:
+    """One opening of a source; afterwards `splits`, `labels` and `notes` are what it found."""
+
+    def __init__(self, reading: Reading, name: str, config: SourceConfig) -> None:
+        self.reading, self.name, self.config = reading, name, config
+        self.ledger = Ledger(config.on_bad)
+        self.notes = list(reading.notes)
+        self.labels = self._labels()
+        roles = assign(reading.tables, self._labelled())
+        self.notes += roles.notes
+        self.splits = self._splits(roles)
+        self.notes += self.ledger.notes()
+
+    def _labels(self) -> Labels:
+        tables = [table for table in self.reading.tables.values() if table.labelled]
+        if self.config.task == "none" or not tables:
+            return Labels("none")
+        if self.reading.names is not None:
+            return decide((), 0, self.reading.names, self.config.task)
+        values = set().union(*(table.label_values() for table in tables))
+        return decide(values, sum(len(table) for table in tables), None, self.config.task)
+
+    def _labelled(self) -> list[str]:
+        """Splits that can be learnt from: those with targets, or all where there is no target."""
+        every = self.labels.task == "none"
+        return [name for name, table in self.reading.tables.items() if every or table.labelled]
+
+    def _splits(self, roles: Roles) -> dict[str, Split]:
+        table = self.reading.tables[roles.train]
+        cut = self._cut_memory if isinstance(table, Table) else self._cut_stream
+        parts = cut(roles, table)  # type: ignore[operator]
+        if roles.report:
+            parts["report"] = self._whole(roles.report)
+        else:
+            share, seed = self.config.report, self.config.seed
+            self.notes.append(f"no test split: {share:.0%} of the rows were held out for reporting by seed {seed}")
+        ordered = {role: parts[role] for role in ("train", "select", "report")}
+        return ordered | {name: self._whole(name) for name in roles.others}
+
+    def _cut_memory(self, roles: Roles, table: Table) -> dict[str, Split]:
+        """Train, select and, where the source has no reporting split, report, out of one table."""
+        rows, targets = self._checked(roles.train, table)
+        if self.labels.classes and len(np.unique(targets)) < 2:
+            raise WeftError(f"{self.name} has one class only in its training rows; a classifier needs two")
+        parts: dict[str, Split] = {}
+        if roles.report is None:
+            held, _ = self._cut(table, rows, targets, self.config.report, "report")
+            parts["report"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed")
+            rows, targets = rows[~held], targets[~held]
+        carved, how = self._cut(table, rows, targets, self.config.select, "select")
+        self.notes.append(f"{carved.sum():,} of {len(rows):,} training rows were carved off for selection{how}")
+        parts["train"] = MemorySplit(table, rows[~carved], targets[~carved], f"{roles.train} without select")
+        parts["select"] = MemorySplit(table, rows[carved], targets[carved], f"carved from {roles.train}{how}")
+        return parts
+
+    def _cut(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
+        """Which rows a role takes, and how they were chosen, in words."""
+        stream = noise.key(self.config.seed, role)
+        strata = targets if self.labels.classes else None
+        if table.groups is not None:
+            groups = np.unique(table.groups[rows].astype(str), return_inverse=True)[1]
+            return carve(strata, groups, share, stream, len(rows)), ", by group"
+        if self.reading.modality in {"text", "pair"}:
+            texts = [table.inputs[row] for row in rows]
+            if (cut := sentence_cut(texts, share, stream)) is not None:
+                return cut, ", by sentence: each with all rows that are phrases of it"
+            return carve(strata, text_groups(texts), share, stream, len(rows)), ""
+        return carve(strata, None, share, stream, len(rows)), ""
+
+    def _cut_stream(self, roles: Roles, shards: Shards) -> dict[str, Split]:
+        """The same by a hash of each row's number: nothing has to be held in memory."""
+        bad = self._bad_rows(shards)
+        report = self.config.report if roles.report is None else 0.0
+        shares = {"report": report, "select": self.config.select}
+        parts: dict[str, Split] = {}
+        for role in ("train", "select", "report") if report else ("train", "select"):
+            keep = stream_cut(role, shares, self.config.seed, bad)
+            parts[role] = self._streamed(shards, keep, f"{roles.train}, rows drawn by seed")
+        total = len(parts["train"]) + len(parts["select"])
+        self.notes.append(f"{len(parts['select']):,} of {total:,} training rows were carved off for selection")
+        return parts
+
+    def _whole(self, name: str) -> Split:
+        table = self.reading.tables[name]
+        if isinstance(table, Table):
+            return MemorySplit(table, *self._checked(name, table), name)
+        return self._streamed(table, stream_cut("train", {}, self.config.seed, self._bad_rows(table)), name)
+
+    def _streamed(self, shards: Shards, keep: Any, origin: str) -> StreamSplit:
+        split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin)
+        if len(split) < 2:
+            raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; it needs two at least")
+        return split
+
+    def _checked(self, name: str, table: Table) -> tuple[Index, NDArray[Any]]:
+        """The good rows of a table and their targets; bad ones are entered into the ledger."""
+        blank = self._blank(name, table)
+        targets, faults = examine(table, self.labels, self.reading.modality, images=self.config.on_bad == "skip")
+        self._enter({row: why for row, why in faults.items() if row not in blank}, table)
+        rows = np.setdiff1d(np.arange(len(table)), np.array([*faults, *blank], dtype=np.int64))
+        if len(rows) < 2:
+            raise WeftError(f"the split {name!r} of {self.name} has {len(rows)} usable rows; it needs two at least")
+        return rows, targets[rows]
+
+    def _blank(self, name: str, table: Table) -> set[int]:
+        """In plain text, blank rows separate paragraphs: they are left out without being bad."""
+        if self.labels.task != "none" or self.reading.modality != "text":
+            return set()
+        blank = blank_rows(table.inputs)
+        if blank:
+            self.notes.append(f"{len(blank):,} blank rows of {name!r} were left out")
+        return blank
+
+    def _bad_rows(self, shards: Shards) -> Index:
+        """With `on_bad="skip"`, one pass over a streamed split finds its bad rows before the first batch."""
+        if self.config.on_bad != "skip":
+            return np.empty(0, np.int64)
+        found: list[int] = []
+        for number, start in enumerate(np.cumsum(shards.rows) - shards.rows):
+            _, faults = examine(shards.block(number), self.labels, self.reading.modality, images=True)
+            self._enter({int(start) + row: why for row, why in faults.items()}, shards)
+            found += [int(start) + row for row in faults]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _enter(self, faults: dict[int, str], table: Table | Shards) -> None:
+        for row in sorted(faults):
+            self.ledger.enter(table.place(row), faults[row])

@@ -1,0 +1,66 @@
+"""Columns of an Arrow table as raw inputs and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from weft.data.sources.columns import Columns
+from weft.data.sources.table import Inputs, Table
+
+
+def arrow_table(table: pa.Table, columns: Columns, place: Callable[[int], str], faults: dict[int, str]) -> Table:
+    """A whole Arrow table as a table of raw inputs; `faults` are those that are known already."""
+    inputs, more = raw_inputs(table, columns)
+    groups = raw_labels(table, columns.group)
+    return Table(inputs, raw_labels(table, columns.target), place, groups, {**more, **faults})
+
+
+def raw_inputs(table: pa.Table, columns: Columns) -> tuple[Inputs, dict[int, str]]:
+    """The rows' raw inputs, and what is wrong with some of them."""
+    if columns.modality == "vector":
+        return _vectors(table, columns.inputs), {}
+    parts = [table.column(name) for name in columns.inputs]
+    if columns.modality == "image":
+        column = parts[0]
+        if pa.types.is_struct(column.type):
+            column = pa.chunked_array([chunk.field("bytes") for chunk in column.chunks], pa.binary())
+        return [value or b"" for value in column.to_pylist()], {}
+    faults: dict[int, str] = {}
+    texts = [list(_texts(column, faults)) for column in parts]
+    return (texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))), faults
+
+
+def raw_labels(table: pa.Table, target: str | None) -> NDArray[Any] | None:
+    """The labels as numbers or words; a missing number is NaN, a missing word None."""
+    if target is None or target not in table.column_names:
+        return None
+    values = table.column(target).to_numpy()
+    return values if values.dtype.kind in "iufO" else values.astype(np.int64)
+
+
+def _texts(column: pa.ChunkedArray, faults: dict[int, str]) -> Iterator[str]:
+    try:
+        yield from (value or "" for value in column.to_pylist())
+    except UnicodeDecodeError:
+        for row, data in enumerate(column.cast(pa.binary()).to_pylist()):
+            try:
+                yield (data or b"").decode("utf-8")
+            except UnicodeDecodeError as error:
+                faults[row] = f"the text is not UTF-8 (byte {error.start})"
+                yield ""
+
+
+def _vectors(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
+    """(rows, features): a column each, or one column of equally long lists."""
+    columns = [table.column(name) for name in names]
+    if len(columns) == 1 and not pa.types.is_primitive(columns[0].type):
+        rows = columns[0].to_pylist()
+        width = max((len(row or ()) for row in rows), default=0)
+        ragged = [row if row is not None and len(row) == width else [np.nan] * width for row in rows]
+        return np.array(ragged, dtype=np.float32).reshape(len(rows), width)
+    return np.stack([column.to_numpy().astype(np.float32) for column in columns], axis=1)

@@ -1,0 +1,101 @@
+"""A folder of images: a sub-folder a class, below `train`, `val` and `test` where there are such folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from weft.data.config import SourceConfig
+from weft.data.decode import ENDINGS
+from weft.data.fingerprint import digest_files
+from weft.data.sources.splits import is_split
+from weft.data.sources.table import Reading, Table
+from weft.errors import WeftError
+
+
+class FileBytes(Sequence[bytes]):
+    """The bytes of files, each read when it is asked for."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.files = files
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [file.read_bytes() for file in self.files[index]]
+        return self.files[index].read_bytes()
+
+
+def read_image_folder(root: Path, config: SourceConfig) -> Reading:
+    """Images below `root`; without class folders they have no labels."""
+    folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir() and is_split(folder.name)]
+    splits = {folder.name: folder for folder in folders} or {"all": root}
+    names = sorted({folder.name for split in splits.values() for folder in _class_folders(split)})
+    reading = Reading("image", {}, {}, names=names or None)
+    files: list[Path] = []
+    for split, folder in splits.items():
+        table, images = _read_split(folder, names, root, config, reading.notes)
+        reading.tables[split] = table
+        files += [image for row, image in enumerate(images) if row not in table.faults]
+    if not files:
+        raise WeftError(f"{root} holds no images ({', '.join(ENDINGS)})")
+    if len(names) == 1:
+        raise WeftError(f"{root} has one class only, {names[0]!r}; a classifier needs two, or use --task none")
+    reading.files = digest_files(files, root)
+    return reading
+
+
+def _read_split(
+    folder: Path, names: list[str], root: Path, config: SourceConfig, notes: list[str]
+) -> tuple[Table, list[Path]]:
+    images: list[Path] = []
+    labels: list[int] = []
+    others = 0
+    for label, name in enumerate(names) if names else [(0, ".")]:
+        every = [file for file in sorted((folder / name).rglob("*")) if not file.is_dir()]
+        found = [file for file in every if file.suffix.lower() in ENDINGS]
+        others += len(every) - len(found)
+        if not found:
+            _empty_class(folder / name, root, config, notes)
+        images += found
+        labels += [label] * len(found)
+    if others:
+        notes.append(f"{others} files of {_below(folder, root)} are not images and were left out")
+    table = Table(
+        inputs=FileBytes(images),
+        labels=np.array(labels) if names else None,
+        place=lambda row: str(_below(images[row], root)),
+        faults=dict(_leading_out(images, root)),
+    )
+    return table, images
+
+
+def _class_folders(split: Path) -> list[Path]:
+    return [folder for folder in split.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
+
+
+def _empty_class(folder: Path, root: Path, config: SourceConfig, notes: list[str]) -> None:
+    sentence = f"the class folder {_below(folder, root)} holds no images"
+    if config.on_bad == "fail":
+        raise WeftError(f"{sentence}; fill or remove it, or go on without with --on-bad skip")
+    notes.append(sentence)
+
+
+def _leading_out(images: list[Path], root: Path) -> list[tuple[int, str]]:
+    """Rows whose file is, after following links, outside the folder: they may be anything on this machine."""
+    home = root.resolve()
+    out = "the file is a symbolic link that leads out of the folder"
+    return [(row, out) for row, image in enumerate(images) if not image.resolve().is_relative_to(home)]
+
+
+def _below(path: Path, root: Path) -> Path:
+    return path.relative_to(root)
