@@ -17,6 +17,7 @@ from weft.errors import WeftError, nearest
 VERBS = {
     "models": "list the networks there are",
     "describe": "shapes, parameters, multiply-adds, receptive field and memory of a network",
+    "train": "train a network on a source; stop and resume it",
 }
 
 HELP = """usage: weft VERB [arguments] [--debug]
@@ -62,11 +63,16 @@ def dispatch(words: list[str]) -> int:
     if words[0] not in VERBS:
         raise WeftError(f"there is no verb {words[0]!r}; {nearest(words[0], VERBS)} `weft --help` lists all")
     verb = import_module(f"weft.commands.{words[0]}")
-    return int(verb.run(parse(verb.Arguments, words[0], words[1:])) or 0)
+    defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
+    return int(verb.run(parse(verb.Arguments, words[0], words[1:], defaults)) or 0)
 
 
-def parse(arguments: Any, verb: str, words: list[str]) -> Any:
-    """Fill the dataclass `arguments` from the command line; tyro prints help and usage errors itself (exit code 2)."""
+def parse(arguments: Any, verb: str, words: list[str], defaults: Any = None) -> Any:
+    """Fill the dataclass `arguments` from the command line; tyro prints help and usage errors itself (exit code 2).
+
+    A verb whose defaults depend on its words (a recipe, a stored run) brings a function `defaults(words)`.
+    """
     import tyro  # 0.1 s, so not at the top: `weft --help` does without
 
-    return tyro.cli(arguments, prog=f"weft {verb}", args=words, description=arguments.__doc__)
+    options = {} if defaults is None else {"default": defaults}
+    return tyro.cli(arguments, prog=f"weft {verb}", args=words, description=arguments.__doc__, **options)

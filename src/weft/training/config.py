@@ -1,0 +1,186 @@
+"""What a run is asked to do: frozen dataclasses, from which the command line and `run.yaml` are derived.
+
+Nothing here loads torch, so that `weft train --help` and `--print-config` answer at once. Sections group what
+belongs together; on the command line their fields are plain flags (`--lr`, `--mixup`), in YAML they are nested.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import field
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, ConfigDict, ValidationInfo
+from pydantic.dataclasses import dataclass
+from tyro.conf import Positional, arg
+from tyro.constructors import PrimitiveConstructorSpec
+
+from weft.data.config import AugmentConfig, SourceConfig, TransformConfig
+from weft.errors import WeftError
+
+STRICT = ConfigDict(extra="forbid")
+
+OptimiserName = Literal["gd", "sgd", "momentum", "adagrad", "adam", "adamw", "lamb", "muon"]
+
+
+def _must(hold: Callable[[float], bool], be: str) -> AfterValidator:
+    """A check whose complaint is a sentence: `--lr must be above 0, not nan`."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        if not hold(value):
+            raise WeftError(f"--{str(info.field_name).replace('_', '-')} must be {be}, not {value}")
+        return value
+
+    return AfterValidator(check)
+
+
+Positive = Annotated[float, _must(lambda value: 0 < value < math.inf, "a number above 0")]
+NotNegative = Annotated[float, _must(lambda value: 0 <= value < math.inf, "a number of at least 0")]
+Fraction = Annotated[float, _must(lambda value: 0 <= value < 1, "at least 0 and below 1")]
+Count = Annotated[int, _must(lambda value: value >= 1, "a whole number of at least 1")]
+Natural = Annotated[int, _must(lambda value: 0 <= value < 2**31, "a whole number of at least 0")]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ReadingConfig(SourceConfig):
+    """Which examples, and which of them are held out."""
+
+    seed: Annotated[int, arg(name="split-seed")] = 0
+    """decides which rows are held out; apart from --seed, so that runs of several seeds share their splits"""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class OptimisationConfig:
+    """How the weights are moved."""
+
+    batch_size: Count = 128
+    """examples per step, over all processes and micro-batches"""
+    opt: OptimiserName = "adamw"
+    """Optimiser."""
+    lr: Positive | Literal["auto"] | None = None
+    """Peak learning rate; auto runs the rate finder, None is the optimiser's usual rate (see docs/training.md)."""
+    weight_decay: NotNegative = 0.05
+    """Decay of weight matrices and kernels; norms, biases, positions and tokens have none."""
+    sched: Literal["cosine", "linear", "onecycle", "constant"] = "cosine"
+    """Shape of the rate after warm-up."""
+    warmup_epochs: NotNegative | None = None
+    """Epochs of linear warm-up; None is a twentieth of the run."""
+    clip: NotNegative = 1.0
+    """Largest gradient norm; 0 switches clipping off."""
+    accumulate: Count = 1
+    """Micro-batches that each batch is cut into: less memory, the same gradient."""
+    model_ema: Fraction = 0.0
+    """Decay of the moving average of the weights that is evaluated and kept; 0 switches it off."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ObjectiveConfig:
+    """What is minimised."""
+
+    smoothing: Fraction = 0.0
+    """Label smoothing."""
+    class_weights: Literal["balanced"] | tuple[Positive, ...] | None = None
+    """Weight of each class in the loss: one number a class, or balanced (inverse frequency)."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BudgetConfig:
+    """How long. At most one of the three; none means 10 epochs."""
+
+    epochs: Positive | None = None
+    """Passes over the training split."""
+    steps: Count | None = None
+    """Batches."""
+    budget: str | None = None
+    """Wall time such as 90s, 30m or 2h, turned into a number of steps by the probe before the run starts."""
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("epochs", "steps", "budget") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise WeftError(f"--{' and --'.join(given)} contradict each other; give one of them")
+        if self.budget is not None:
+            seconds(self.budget)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ExecutionConfig:
+    """Where and how it is computed and reported; changes results by float rounding at most."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+    strategy: Literal["auto", "ddp", "fsdp"] = "auto"
+    """How several processes share the work."""
+    workers: Natural | None = None
+    """Processes or threads that prepare batches; None lets the loader choose. Never changes a batch."""
+    threads: Count | None = None
+    """Threads of the machine to use, over all processes; None is every core."""
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    """Number format of the forward pass; auto uses bf16 only where the probe finds it faster."""
+    compile: Literal["auto", "yes", "no"] = "auto"
+    """torch.compile; auto uses it when the saving expected exceeds the time it takes, both measured."""
+    log_every: Count | None = None
+    """Steps between lines of metrics.jsonl; None is about fifty lines an epoch or ten steps, whichever is rarer."""
+    eval_every: Positive = 1.0
+    """Epochs between evaluations on the selection split."""
+    checkpoint_every: Count | None = None
+    """Steps between checkpoints; None chooses about a minute and at most 1 % of the time."""
+    price_per_hour: NotNegative = 0.1
+    """Price of this machine per hour, for the cost columns."""
+    tensorboard: bool = False
+    """Write TensorBoard events into the run folder (extra `tensorboard`)."""
+
+
+def _read_overrides(words: list[str]) -> dict[str, Any]:
+    """`depth=4 hidden=[64,64]` as a dictionary; values are read as YAML."""
+    pairs = [word.partition("=") for word in words]
+    if not all(equals and key for key, equals, _ in pairs):
+        raise WeftError(f"--network takes KEY=VALUE pairs such as depth=4, not {' '.join(words)!r}")
+    return {key: yaml.safe_load(value) for key, _, value in pairs}
+
+
+Overrides = Annotated[
+    dict[str, Any],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="KEY=VALUE",
+        instance_from_str=_read_overrides,
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [f"{key}={setting}" for key, setting in value.items()],
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class RunConfig:
+    """One run: a network trained on a source."""
+
+    source: Positional[str] = ""
+    """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
+    model: str = ""
+    """Name of a network (`weft models` lists them)."""
+    network: Overrides = field(default_factory=dict)
+    """Changes to that network's configuration, as pairs: --network depth=4 drop_rate=0.1"""
+    seed: Natural = 0
+    """Decides initial weights, order, augmentation and noise."""
+    reading: ReadingConfig = ReadingConfig()
+    transform: TransformConfig = TransformConfig()
+    augment: AugmentConfig = AugmentConfig()
+    optimisation: OptimisationConfig = OptimisationConfig()
+    objective: ObjectiveConfig = ObjectiveConfig()
+    budget: BudgetConfig = BudgetConfig()
+    execution: ExecutionConfig = ExecutionConfig()
+
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds(duration: str) -> float:
+    """Seconds in a duration such as `90s`, `30m`, `1h30m` or `2.5h`."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", duration)
+    total = math.fsum(float(number) * UNITS[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != duration or not total > 0:
+        raise WeftError(f"{duration!r} is not a duration; write for instance 90s, 30m or 1h30m")
+    return total

@@ -1,0 +1,132 @@
+"""A run is a folder: what was asked, the network, the curve, the checkpoints, and what came out.
+
+run.yaml                  the configuration, and the plan measured from it before step 0
+config.json, model.safetensors, preprocessor_config.json | tokenizer.json     the network, Hugging Face layout
+metrics.jsonl, summary.csv, checkpoints/, record.json
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+from weft import __version__
+from weft.errors import WeftError
+from weft.training import yaml_file
+from weft.training.atomic import write_bytes, write_json
+from weft.training.config import RunConfig
+from weft.training.plan import Plan
+
+FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def config(self) -> RunConfig:
+        """What was asked."""
+        return yaml_file.from_dict(RunConfig, self._asked()["config"], f"{self.path / 'run.yaml'}: ")
+
+    def plan(self) -> Plan | None:
+        """What was measured, or None when the run was stopped before its probe ended."""
+        stored = self._asked().get("plan")
+        return None if stored is None else yaml_file.from_dict(Plan, stored, f"{self.path / 'run.yaml'}: ")
+
+    def _asked(self) -> dict[str, Any]:
+        values = yaml_file.read_mapping(self.path / "run.yaml")
+        version = values.get("format")
+        if not isinstance(version, int) or "config" not in values:
+            raise WeftError(f"{self.path / 'run.yaml'} was not written by weft: it lacks `format` or `config`")
+        if version > FORMAT:
+            raise WeftError(
+                f"{self.path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft"
+            )
+        return values
+
+    def write_asked(self, config: RunConfig, plan: Plan | None = None) -> None:
+        """Write run.yaml."""
+        content: dict[str, Any] = {"format": FORMAT, "weft": __version__, "config": yaml_file.to_dict(config)}
+        if plan is not None:
+            content["plan"] = yaml_file.to_dict(plan)
+        write_bytes(self.path / "run.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+
+    def record(self) -> dict[str, Any] | None:
+        """What came out, or None while the run has not ended."""
+        path = self.path / "record.json"
+        if not path.is_file():
+            return None
+        try:
+            content: dict[str, Any] = json.loads(path.read_text())
+        except ValueError as error:
+            raise WeftError(f"{path} is damaged: {error}; `weft train --resume {self.path}` writes it anew") from error
+        return content
+
+    def write_record(self, content: dict[str, Any]) -> None:
+        write_json(self.path / "record.json", content)
+
+    def lock(self) -> TextIO:
+        """Hold the run for this process until the file is closed or the process ends, however it ends."""
+        file = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise WeftError(f"{self.path} is being trained by another process; wait for it or stop it") from error
+        return file
+
+    def status(self) -> str:
+        """finished, failed, running, or stopped (and to be resumed)."""
+        record = self.record()
+        if record is not None:
+            return str(record["status"])
+        try:
+            self.lock().close()
+        except WeftError:
+            return "running"
+        return "stopped"
+
+
+def create(path: Path) -> RunFolder:
+    """A new, empty run folder."""
+    if (path / "run.yaml").exists():
+        raise WeftError(
+            f"{path} already holds a run; `weft train --resume {path}` continues it, or choose another --output"
+        )
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        occupied = any(path.iterdir())
+        (path / ".lock").touch()
+    except OSError as error:
+        raise WeftError(f"cannot write to {path}: {error.strerror}; choose another --output") from error
+    if occupied:
+        raise WeftError(f"{path} exists and is not empty; choose another --output")
+    return RunFolder(path)
+
+
+def open_run(path: Path) -> RunFolder:
+    """An existing run folder."""
+    if not (path / "run.yaml").is_file():
+        raise WeftError(f"{path} is not a run folder: it has no run.yaml (`weft runs` lists those below a folder)")
+    return RunFolder(path)
+
+
+def free_name(parent: Path, name: str) -> Path:
+    """`parent/name`, or with the first number that makes it new."""
+    candidates = [parent / name, *(parent / f"{name}-{number}" for number in range(2, 10_000))]
+    return next(path for path in candidates if not path.exists())

@@ -1,0 +1,87 @@
+"""The curve of a run on disk: metrics.jsonl (every event), summary.csv (a line an evaluation), TensorBoard events.
+
+Events are appended in an order that depends on the steps alone, so a resumed run cuts the file back to the number of
+events that its checkpoint had seen and writes the rest again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+SUMMARY = ("epoch", "step", "train_loss", "select_loss", "select_metric", "lr", "seconds")
+
+
+class Journal:
+    """Writes events below `folder`; rank 0 only has a folder."""
+
+    def __init__(self, folder: Path | None, keep: int = 0, tensorboard: bool = False) -> None:
+        self.folder = folder
+        self.count = keep
+        self._board: Any = open_board(folder) if tensorboard and folder is not None else None
+        if folder is not None:
+            events = read_events(folder / "metrics.jsonl")[:keep]
+            (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+            self._file = (folder / "metrics.jsonl").open("a")
+            self._write_summary(events)
+
+    def add(self, event: Event) -> None:
+        """Append one event, such as {"kind": "train", "step": 100, "loss": 1.2}."""
+        self.count += 1
+        if self.folder is None:
+            return
+        self._file.write(json.dumps(event) + "\n")
+        self._file.flush()
+        if event["kind"] == "evaluation":
+            with (self.folder / "summary.csv").open("a", newline="") as file:
+                csv.writer(file).writerow([event.get(name) for name in SUMMARY])
+        if self._board is not None:
+            self._draw(event)
+
+    def close(self) -> None:
+        if self.folder is not None:
+            self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+    def _write_summary(self, events: list[Event]) -> None:
+        assert self.folder is not None
+        rows = [[event.get(name) for name in SUMMARY] for event in events if event["kind"] == "evaluation"]
+        with (self.folder / "summary.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([SUMMARY, *rows])
+
+    def _draw(self, event: Event) -> None:
+        for name, value in event.items():
+            if isinstance(value, float):
+                self._board.add_scalar(f"{event['kind']}/{name}", value, event["step"])
+            elif isinstance(value, dict):
+                for layer, norm in value.items():
+                    self._board.add_scalar(f"{name}/{layer}", norm, event["step"])
+
+
+def read_events(path: Path) -> list[Event]:
+    """All whole events of a metrics.jsonl; a last line that a kill cut off is left out."""
+    if not path.is_file():
+        return []
+    events = []
+    for line in path.read_text().splitlines():
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            break
+    return events
+
+
+def open_board(folder: Path) -> Any:
+    """TensorBoard's writer, or a sentence where the extra is missing."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        from weft.errors import WeftError
+
+        raise WeftError("--tensorboard needs the extra: pip install 'weft[tensorboard]'") from error
+    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,0 +1,96 @@
+"""How much memory a step will take, found from two tiny batches before the real one is tried, and how much there is."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from weft.data.loader import Batch
+from weft.errors import WeftError
+
+MARGIN = 1.15  # buffers of the backward pass and the allocator's waste, beyond what autograd keeps
+COPIES = 3  # of the weights beyond the network's own: gradient, best so far, one in transit to a checkpoint
+
+
+def saved_bytes(forward: Callable[[], Tensor]) -> int:
+    """Bytes that autograd keeps for the backward pass of `forward()`."""
+    seen: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        seen[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = forward()
+    del result
+    return sum(seen.values())
+
+
+def bytes_per_example(net: nn.Module, batch: Batch) -> float:
+    """Growth of the saved activations with each example, from the first two and the first four of a batch."""
+
+    def kept(count: int) -> int:
+        return saved_bytes(lambda: net(**{name: value[:count] for name, value in batch.inputs.items()}))
+
+    few, more = min(2, len(batch.index)), min(4, len(batch.index))
+    return kept(more) / more if more == few else (kept(more) - kept(few)) / (more - few)
+
+
+def predicted(net: nn.Module, per_example: float, examples: int, states: int) -> int:
+    """Peak bytes of this process: what it holds now, `states` tensors a weight, and the activations of `examples`."""
+    weights = sum(p.numel() * p.element_size() for p in net.parameters())
+    return int(resident() + weights * (states + COPIES) + MARGIN * per_example * examples)
+
+
+def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
+    """The predicted peak, or an error that names a batch size that would fit."""
+    need, have = predicted(net, per_example, examples, states), resident() + available()
+    if need <= have:
+        return need
+    room = have - predicted(net, per_example, 0, states)
+    fitting = int(room / (MARGIN * per_example)) if per_example else 0
+    if fitting < 1:
+        raise WeftError(
+            f"this network needs {gigabytes(need)} and {gigabytes(have)} are free; even one example is too many: "
+            f"choose a smaller network or image"
+        )
+    fitting = 2 ** (fitting.bit_length() - 1)
+    raise WeftError(
+        f"a step needs about {gigabytes(need)} and {gigabytes(have)} are free; use --batch-size {fitting * parts}, or "
+        f"keep the batch and use --accumulate {-(-examples * parts // fitting)}"
+    )
+
+
+def resident() -> int:
+    """Bytes of memory that this process occupies now."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return peak()
+
+
+def peak() -> int:
+    """Largest number of bytes that this process has occupied."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def available() -> int:
+    """Bytes that can still be had: free memory of the machine, or of the container where that is less."""
+    limits = [2**62]
+    try:
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        limits.append(int(lines["MemAvailable"].split()[0]) * 1024)
+        group = Path("/sys/fs/cgroup")
+        limits.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError, KeyError):
+        pass  # no such file, or "max": no limit to be had from it
+    return min(limits)
+
+
+def gigabytes(number: float) -> str:
+    return f"{number / 2**30:.2f} GiB"

@@ -1,0 +1,96 @@
+"""What is minimised (F3): the sum of example losses over a count, both global, whatever the number of processes.
+
+A micro-batch contributes `share(...)`: its sum over the count of the whole batch. Shares of all micro-batches and
+ranks add up to the loss of the batch, so their gradients add up to its gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.errors import WeftError
+from weft.nn.losses import Task, example_losses
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The loss of a task. `weights` is (K,), one factor a class, or None.
+
+    Numbers to predict are brought to mean 0 and deviation 1 by `centre` and `scale`, those of the training split, so
+    that one rate suits every unit; `answers` turns outputs back.
+    """
+
+    task: Task
+    smoothing: float = 0.0
+    weights: Tensor | None = None
+    centre: float = 0.0
+    scale: float = 1.0
+    guess: float = math.inf
+    """loss of the best constant answer: a network that stays there has learnt nothing from its inputs"""
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Weighted loss of each example: (batch,)."""
+        if self.task == "regression":
+            targets = (targets - self.centre) / self.scale
+        losses = example_losses(self.task, outputs.float(), targets, self.smoothing)
+        return losses if self.weights is None else losses * self.example_weights(targets)
+
+    def answers(self, outputs: Tensor) -> Tensor:
+        """Outputs in the unit of the targets; logits as they are."""
+        return outputs * self.scale + self.centre if self.task == "regression" else outputs
+
+    def example_weights(self, targets: Tensor) -> Tensor:
+        """Weight of each example: of its class, or of its mixture of classes: (batch,)."""
+        if self.weights is None:
+            return torch.ones(len(targets), device=targets.device)
+        weights = self.weights.to(targets.device)
+        if self.task == "binary":
+            return weights[0] + targets * (weights[1] - weights[0])
+        return targets @ weights if targets.ndim == 2 else weights[targets]
+
+    def share(self, outputs: Tensor, targets: Tensor, count: Tensor | int) -> Tensor:
+        """Contribution of a micro-batch to the loss of a batch whose example weights sum to `count`: ()."""
+        return self.losses(outputs, targets).sum() / count
+
+
+def create_objective(
+    task: str,
+    targets: NDArray[Any],
+    classes: int = 2,
+    smoothing: float = 0.0,
+    class_weights: Literal["balanced"] | Sequence[float] | None = None,
+) -> Objective:
+    """The objective of a task, given the targets (n,) of the training split."""
+    if task == "none":
+        raise WeftError("the source has no target to learn; name its column with --target")
+    if task == "regression":
+        if class_weights is not None or smoothing:
+            raise WeftError(
+                "class weights and label smoothing need classes, and the target is a number: leave them out"
+            )
+        scale = float(targets.std()) or 1.0
+        return Objective("regression", centre=float(targets.mean()), scale=scale, guess=float(targets.var()) / scale**2)
+    counts = np.bincount(targets.astype(np.int64), minlength=classes).astype(np.float64)
+    weights = weights_for(counts, class_weights)
+    share = counts if weights is None else counts * weights.numpy()
+    prior = (1 - smoothing) * share / share.sum() + smoothing / classes
+    guess = -float((prior * np.log(prior.clip(1e-12))).sum())
+    return Objective("binary" if task == "binary" else "classes", smoothing, weights, guess=guess)
+
+
+def weights_for(counts: NDArray[np.float64], asked: Literal["balanced"] | Sequence[float] | None) -> Tensor | None:
+    """Factor of each class, (K,), scaled so that the mean weight of an example is 1; None when not asked for."""
+    if asked is None:
+        return None
+    if asked != "balanced" and len(asked) != len(counts):
+        raise WeftError(f"{len(asked)} class weights for {len(counts)} classes; give one a class")
+    weights = 1 / counts.clip(1) if asked == "balanced" else np.array(asked, dtype=np.float64)
+    return torch.from_numpy((weights * counts.sum() / (weights * counts).sum()).astype(np.float32))

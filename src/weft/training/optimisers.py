@@ -1,0 +1,227 @@
+"""Optimisers by name (F5). torch's own where they are good; LAMB, which it lacks, and Muon in float32 are written here.
+
+torch.optim.Muon orthogonalises one matrix at a time in bf16, which takes most of a step on a CPU without bf16 units.
+The one here stacks matrices of one shape and works in float32.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from weft.errors import WeftError
+
+Groups = list[dict[str, Any]]
+
+USUAL_RATE = {
+    "gd": 0.1,
+    "sgd": 0.1,
+    "momentum": 0.05,
+    "adagrad": 0.01,
+    "adam": 1e-3,
+    "adamw": 1e-3,
+    "lamb": 5e-3,
+    "muon": 1e-3,
+}
+
+SHARDED = {"adamw", "sgd"}  # seen to be right on sharded tensors; LAMB and Muon need whole matrices
+
+
+def create_optimiser(name: str, groups: Groups, lr: float, net: torch.nn.Module | None = None) -> Optimizer:
+    """The optimiser called `name` over `groups`, as `net.parameter_groups(weight_decay)` returns them.
+
+    `gd` and `sgd` are one update rule; `gd` is the name for a batch of the whole set. `fused` does all tensors in one
+    kernel. Muon needs `net` to tell the
+    hidden matrices, which it orthogonalises, from embeddings and head, which it leaves to AdamW.
+    """
+    if name in {"gd", "sgd"}:
+        return torch.optim.SGD(groups, lr=lr, fused=True)
+    if name == "momentum":
+        return torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True, fused=True)
+    if name == "adagrad":
+        return torch.optim.Adagrad(groups, lr=lr, fused=True)
+    if name == "adam":  # decay enters the gradient, as in the paper
+        return torch.optim.Adam(groups, lr=lr, fused=True)
+    if name == "adamw":
+        return torch.optim.AdamW(groups, lr=lr, fused=True)
+    if name == "lamb":
+        return Lamb(groups, lr=lr)
+    if name == "muon":
+        return Muon(split_for_muon(groups, net), lr=lr)
+    raise WeftError(f"there is no optimiser {name!r}; known: {', '.join(USUAL_RATE)}")
+
+
+class Lamb(Optimizer):
+    """LAMB (You et al. 2020, algorithm 2): Adam's direction, scaled per tensor to the tensor's own norm.
+
+    Tensors without decay (norms, biases) take the plain Adam step, as the authors' code does.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One update of every tensor that has a gradient."""
+        for group in self.param_groups:
+            weights = [p for p in group["params"] if p.grad is not None]
+            if not weights:
+                continue
+            update = self._adam_direction(group, weights)
+            if group["weight_decay"]:
+                torch._foreach_add_(update, weights, alpha=group["weight_decay"])
+                torch._foreach_mul_(update, trust_ratios(weights, update))
+            torch._foreach_add_(weights, update, alpha=-group["lr"])
+
+    def _adam_direction(self, group: dict[str, Any], weights: list[Tensor]) -> list[Tensor]:
+        states = [self._state_of(p) for p in weights]
+        first = [state["exp_avg"] for state in states]
+        second = [state["exp_avg_sq"] for state in states]
+        step = advance(states)
+        beta1, beta2 = group["betas"]
+        gradients = gradients_of(weights)
+        torch._foreach_lerp_(first, gradients, 1 - beta1)
+        torch._foreach_mul_(second, beta2)
+        torch._foreach_addcmul_(second, gradients, gradients, value=1 - beta2)
+        scale = torch._foreach_div(second, 1 - beta2**step)
+        torch._foreach_sqrt_(scale)
+        torch._foreach_add_(scale, group["eps"])
+        update = torch._foreach_div(first, 1 - beta1**step)
+        torch._foreach_div_(update, scale)
+        return list(update)
+
+    def _state_of(self, parameter: Tensor) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[parameter]
+        if not state:
+            state["step"] = torch.zeros(())
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        return state
+
+
+def trust_ratios(weights: list[Tensor], update: list[Tensor]) -> list[Tensor]:
+    """‖w‖ / ‖update‖ per tensor, 1 where either is zero: () each."""
+    ratios = []
+    for weight_norm, update_norm in zip(torch._foreach_norm(weights), torch._foreach_norm(update), strict=True):
+        usable = (weight_norm > 0) & (update_norm > 0)
+        ratios.append(torch.where(usable, weight_norm / update_norm, torch.ones_like(weight_norm)))
+    return ratios
+
+
+def gradients_of(weights: list[Tensor]) -> list[Tensor]:
+    """The gradients of tensors that are known to have one."""
+    return [p.grad for p in weights if p.grad is not None]
+
+
+def advance(states: list[dict[str, Any]]) -> int:
+    """Count one more step in every state (they move together) and return the number."""
+    step = int(states[0]["step"].item()) + 1
+    for state in states:
+        state["step"].fill_(step)
+    return step
+
+
+class Muon(Optimizer):
+    """Muon (Jordan et al. 2024): momentum made orthogonal by a Newton–Schulz iteration, for hidden matrices.
+
+    Groups with `muon=True` hold matrices (rows, columns) or kernels (out, in, …), flattened to matrices; each update
+    is scaled to the root mean square of AdamW's (0.2 √max(rows, columns), Liu et al. 2025), so that one rate and one
+    decay serve both kinds of group. Other groups are updated by AdamW.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.95) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": 0.0, "muon": False})
+        others = [group for group in self.param_groups if not group["muon"]]
+        self._adamw = torch.optim.AdamW(others, lr=lr, fused=True) if others else None
+        if self._adamw is not None:  # one state and one set of groups: what is saved here is what AdamW uses
+            self._adamw.state = self.state
+            self._adamw.param_groups = others
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One update of every tensor that has a gradient."""
+        for group in self.param_groups:
+            if group["muon"]:
+                for matrices in by_shape(p for p in group["params"] if p.grad is not None):
+                    self._update(group, matrices)
+        if self._adamw is not None:
+            self._adamw.step()
+
+    def _update(self, group: dict[str, Any], weights: list[Tensor]) -> None:
+        """Update tensors of one shape with one batched iteration."""
+        gradients = gradients_of(weights)
+        buffers = [self._momentum_of(p) for p in weights]
+        torch._foreach_lerp_(buffers, gradients, 1 - group["momentum"])
+        nesterov = torch._foreach_lerp(gradients, buffers, group["momentum"])
+        stacked = torch.stack([matrix.flatten(1) for matrix in nesterov])
+        scale = 0.2 * max(stacked.shape[1:]) ** 0.5
+        update = orthogonalise(stacked)
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        moves = [matrix.view_as(p) for matrix, p in zip(update.unbind(), weights, strict=True)]
+        torch._foreach_add_(weights, moves, alpha=-group["lr"] * scale)
+
+    def _momentum_of(self, parameter: Tensor) -> Tensor:
+        state = self.state[parameter]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        buffer: Tensor = state["momentum_buffer"]
+        return buffer
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load, and share the new state with the inner AdamW."""
+        super().load_state_dict(state_dict)
+        if self._adamw is not None:
+            self._adamw.state = self.state
+            self._adamw.param_groups = [group for group in self.param_groups if not group["muon"]]
+
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # quintic whose fixed points surround 1 (Jordan et al. 2024)
+
+
+def orthogonalise(matrices: Tensor, steps: int = 5) -> Tensor:
+    """Nearest half-orthogonal matrices, singular values brought to about 1: (n, rows, columns) -> the same."""
+    a, b, c = NEWTON_SCHULZ
+    wide = matrices.shape[1] <= matrices.shape[2]
+    x = matrices if wide else matrices.mT
+    x = x / (torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True) + 1e-7)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x if wide else x.mT
+
+
+def by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
+    """Tensors grouped by shape, in order of first appearance."""
+    groups: dict[torch.Size, list[Tensor]] = defaultdict(list)
+    for parameter in parameters:
+        groups[parameter.shape].append(parameter)
+    return list(groups.values())
+
+
+def split_for_muon(groups: Groups, net: torch.nn.Module | None) -> Groups:
+    """Cut each group into hidden matrices, for Muon, and the rest (vectors, first and last layer), for AdamW."""
+    edges = edge_parameters(net) if net is not None else set()
+    result: Groups = []
+    for group in groups:
+        hidden = [p for p in group["params"] if p.ndim >= 2 and group["weight_decay"] > 0 and id(p) not in edges]
+        chosen = {id(p) for p in hidden}
+        rest = [p for p in group["params"] if id(p) not in chosen]
+        result += [{**group, "params": hidden, "muon": True}] if hidden else []
+        result += [{**group, "params": rest, "muon": False}] if rest else []
+    return result
+
+
+def edge_parameters(net: torch.nn.Module) -> set[int]:
+    """Ids of the parameters of the classifier, of embedding tables and of the first layer that has a matrix."""
+    matrices = [p for p in net.parameters() if p.ndim >= 2]
+    edges = {id(p) for p in matrices[:1]}
+    edges |= {id(p) for module in net.modules() if isinstance(module, torch.nn.Embedding) for p in module.parameters()}
+    head: Any = getattr(net, "head", None)
+    return edges | {id(p) for p in head.parameters()} if isinstance(head, torch.nn.Module) else edges

@@ -1,0 +1,120 @@
+"""From a configuration to the things a run works with: source, transform, batches, network, objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.data import preprocess
+from weft.data.fitting import fit
+from weft.data.loader import Batches, batches
+from weft.data.preprocess import ImageTransform, Transform, VectorTransform
+from weft.data.source import Source, open_source
+from weft.errors import WeftError
+from weft.networks.config import MLPConfig, NetworkConfig
+from weft.networks.network import Network
+from weft.networks.registry import REGISTRY, build, configured, list_models
+from weft.nn.losses import outputs_for
+from weft.training.config import RunConfig
+from weft.training.objective import Objective, create_objective
+
+INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a configuration names, opened and made."""
+
+    source: Source
+    transform: Transform
+    network: NetworkConfig
+    objective: Objective
+
+
+def gather(config: RunConfig, folder: Path | None = None) -> Materials:
+    """Open the source, fit the transform (or load the one in `folder`) and size the network to both."""
+    check_names(config)
+    source = open_source(config.source, config.reading)
+    check_source(config, source)
+    stored = folder is not None and any((folder / name).exists() for name in (preprocess.FILE, "tokenizer.json"))
+    transform = preprocess.load(folder) if stored and folder is not None else fit(source, config.transform)
+    objective = create_objective(
+        source.task,
+        source.splits["train"].targets,
+        len(source.classes),
+        config.objective.smoothing,
+        config.objective.class_weights,
+    )
+    return Materials(source, transform, size_network(config, source, transform), objective)
+
+
+def check_names(config: RunConfig) -> None:
+    """Refuse a configuration without source or network, or with a network that does not exist."""
+    if not config.source:
+        raise WeftError("say what to train on: weft train SOURCE --model NAME (digits, for instance, or a folder)")
+    if not config.model:
+        raise WeftError("say which network to train: --model NAME (`weft models` lists them)")
+    if config.model not in REGISTRY:
+        configured(config.model)  # raises, naming the nearest
+
+
+def check_source(config: RunConfig, source: Source) -> None:
+    """Refuse a network for another kind of input, and a batch larger than the set."""
+    wanted = INPUT[source.modality]
+    entry = REGISTRY[config.model]
+    if entry.input != wanted and not (isinstance(entry, MLPConfig) and wanted != "text"):
+        fitting = [name for name in list_models() if REGISTRY[name].input == wanted]
+        fitting = ["mlp"] if wanted == "vector" else fitting
+        raise WeftError(
+            f"{config.model} takes {plural(entry.input)}, but {config.source} holds {plural(wanted)}; "
+            f"networks for {plural(wanted)}: {', '.join(fitting[:6])}"
+        )
+    if entry.family == "filternet":
+        raise WeftError(
+            f"{config.model} makes images of images; to tell classes apart use lenet5 or resnet18 for instance"
+        )
+    size, rows = config.optimisation.batch_size, len(source.splits["train"])
+    if size > rows:
+        raise WeftError(
+            f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows} or less"
+        )
+
+
+def plural(modality: str) -> str:
+    return {"image": "images", "text": "text", "vector": "vectors"}[modality]
+
+
+def size_network(config: RunConfig, source: Source, transform: Transform) -> NetworkConfig:
+    """The named network's configuration with inputs and outputs that fit the source."""
+    shape: dict[str, Any] = {"num_classes": outputs_for(source.task, len(source.classes))}  # type: ignore[arg-type]
+    if isinstance(transform, ImageTransform):
+        shape |= {"img_size": (transform.size, transform.size), "in_chans": transform.channels}
+    elif isinstance(transform, VectorTransform):
+        shape |= {"in_features": transform.features}
+    else:
+        shape |= {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
+    return configured(config.model, **{**shape, **config.network})
+
+
+def create_network(network: NetworkConfig, seed: int) -> Network:
+    """The network with the initial weights that `seed` decides."""
+    torch.manual_seed(seed)
+    return build(network)
+
+
+def role(config: RunConfig, materials: Materials, name: str, rank: int = 0, world: int = 1) -> Batches:
+    """The batches of one role: shuffled and augmented for `train`, else every example once in order."""
+    return batches(
+        materials.source,
+        name,
+        batch_size=config.optimisation.batch_size,
+        seed=config.seed,
+        transform=materials.transform,
+        augment=config.augment,
+        rank=rank,
+        world=world,
+        workers=config.execution.workers,
+    )

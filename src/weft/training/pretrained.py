@@ -1,0 +1,90 @@
+"""A trained network on disk in the Hugging Face layout, and back: config.json, model.safetensors, preprocessing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from weft.data import preprocess
+from weft.data.preprocess import Transform
+from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
+from weft.networks.network import Network
+from weft.networks.registry import build, config_from_dict
+from weft.nn.losses import Task
+from weft.training.atomic import write_bytes, write_json
+from weft.training.objective import Objective
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Card:
+    """What config.json says beside the network's own configuration: what outputs mean."""
+
+    model: str
+    task: Task
+    classes: list[str]
+    centre: float = 0.0
+    scale: float = 1.0
+
+    def objective(self) -> Objective:
+        """The objective, for turning outputs into answers."""
+        return Objective(self.task, centre=self.centre, scale=self.scale)
+
+
+def write_network(
+    folder: Path, card: Card, network: NetworkConfig, weights: dict[str, Tensor], transform: Transform
+) -> None:
+    """Write a network into `folder`; the weights last, so that a folder with weights is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    transform.save(folder)
+    labels = dict(enumerate(card.classes))
+    content = {
+        "architectures": [card.model],
+        "model_type": "weft",
+        "num_labels": network.num_classes,
+        "id2label": labels,
+        "label2id": {label: number for number, label in labels.items()},
+        "weft": {"format": FORMAT, **dataclasses.asdict(card), "network": dataclasses.asdict(network)},
+    }
+    write_json(folder / "config.json", content)
+    write_bytes(folder / "model.safetensors", safetensors.torch.save(weights, metadata={"format": "pt"}))
+
+
+def read_card(folder: Path) -> tuple[Card, NetworkConfig]:
+    """What config.json describes."""
+    try:
+        stored: dict[str, Any] = json.loads((folder / "config.json").read_text())["weft"]
+    except FileNotFoundError as error:
+        raise WeftError(f"{folder} holds no trained network yet: it has no config.json") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WeftError(f"{folder / 'config.json'} was not written by weft, or is damaged: {error}") from error
+    version = stored.pop("format", None)
+    if not isinstance(version, int) or version > FORMAT:
+        raise WeftError(f"{folder / 'config.json'} has format {version}, this weft knows {FORMAT}; upgrade weft")
+    network = config_from_dict(stored.pop("network"))
+    return Card(**stored), network
+
+
+def read_network(folder: Path) -> tuple[Card, Network, Transform]:
+    """A network with its weights, and the transform that its inputs need."""
+    card, config = read_card(folder)
+    net = build(config)
+    path = folder / "model.safetensors"
+    try:
+        weights = safetensors.torch.load(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise WeftError(f"cannot read the weights {path}: {error}") from error
+    own = {name: value.shape for name, value in net.state_dict().items()}
+    if own != {name: value.shape for name, value in weights.items()}:
+        raise WeftError(f"{path} does not hold the weights of the network in {folder / 'config.json'}")
+    net.load_state_dict(weights)
+    return card, net.eval(), preprocess.load(folder)

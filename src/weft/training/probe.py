@@ -1,0 +1,185 @@
+"""Twenty steps before the run: how long it will take, how much memory, at what cost, and in which form it is fastest.
+
+What is found here is stored in the plan before step 0 and never measured again. The weights are put back afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import time
+from typing import Literal
+
+import torch
+
+from weft.training import memory
+from weft.training.config import RunConfig, seconds
+from weft.training.course import save
+from weft.training.evaluation import outputs_of
+from weft.training.loop import update
+from weft.training.optimisers import USUAL_RATE
+from weft.training.plan import Plan, steps_asked, warmup_steps
+from weft.training.rate_finder import draw, find_rate
+from weft.training.run import Run
+from weft.training.state import Progress, capture, restore
+
+STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
+TRY_COMPILE = (
+    360.0  # seconds of eager training below which compiling cannot pay: 60 s to compile, at best 1.2 × the speed
+)
+CHECKPOINT_SECONDS = 60.0
+CHECKPOINT_SHARE = 0.005  # of the time, at most: half of what is allowed, since disks vary
+STATES = {"gd": 0, "sgd": 0, "momentum": 1, "adagrad": 1, "muon": 2}  # tensors a weight; Adam and its kin have two
+
+
+def draft(config: RunConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
+    """The plan as far as it is known without measuring."""
+    steps = steps_asked(config, steps_per_epoch) or 1
+    lr = config.optimisation.lr
+    execution = config.execution
+    return Plan(
+        steps=steps,
+        steps_per_epoch=steps_per_epoch,
+        fingerprint=fingerprint,
+        warmup=warmup_steps(config, steps, steps_per_epoch),
+        lr=lr if isinstance(lr, float) else USUAL_RATE[config.optimisation.opt],
+        threads=execution.threads or len(os.sched_getaffinity(0)),
+        precision="bf16" if execution.precision == "bf16" else "float32",
+        compile=execution.compile == "yes",
+        log_every=execution.log_every or max(10, steps // 1000),
+        eval_every=max(1, round(execution.eval_every * steps_per_epoch)),
+        checkpoint_every=execution.checkpoint_every or steps,
+        seconds=0.0,
+        memory=0,
+        cost=0.0,
+    )
+
+
+def measure(run: Run, started: float) -> Plan:
+    """The finished plan. `started` is when the command began (perf_counter): a budget of time counts from there.
+
+    Leaves the checkpoint of step 0 behind, and the run as it was.
+    """
+    initial = Progress()
+    need = predicted_memory(run)
+    save_seconds = timed(lambda: save(run, initial))
+    start = capture(initial, run.core, run.optimiser, run.ema)
+    lr = chosen_rate(run)
+    restore(start, run.core, run.optimiser, run.ema)
+    run.team.use(run.plan.precision)
+    if run.plan.compile:
+        run.core.compile()
+    step_seconds = mean_step(run)
+    precision = choose_precision(run, step_seconds)
+    compiled, step_seconds = choose_compile(run, step_seconds)
+    evaluation = timed(lambda: outputs_of(run.net, [run.select[0]], run.team)) * len(run.select)
+    restore(start, run.core, run.optimiser, run.ema)
+    budget = run.config.budget.budget
+    rest = seconds(budget) - (time.perf_counter() - started) if budget else None
+    found = dataclasses.replace(run.plan, lr=lr, memory=need, precision=precision, compile=compiled)
+    plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
+    return Plan(**run.team.share(dataclasses.asdict(plan)))
+
+
+def schedule(plan: Plan, config: RunConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
+    """Steps, intervals and predictions from the measured seconds; `rest` is what is left of a budget of time."""
+    full_step = step + evaluation / plan.eval_every
+    steps = plan.steps
+    if rest is not None:
+        steps = max(1, int((rest - 3 * evaluation) / full_step))  # the report split is evaluated once, at the end
+    total = steps * full_step
+    interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
+    return dataclasses.replace(
+        plan,
+        steps=steps,
+        warmup=warmup_steps(config, steps, plan.steps_per_epoch),
+        log_every=config.execution.log_every or max(10, steps // 1000),
+        checkpoint_every=config.execution.checkpoint_every or max(1, math.ceil(interval / step)),
+        seconds=total,
+        cost=total / 3600 * config.execution.price_per_hour,
+    )
+
+
+def timed(action: object) -> float:
+    """Seconds that a call takes."""
+    started = time.perf_counter()
+    action()  # type: ignore[operator]
+    return time.perf_counter() - started
+
+
+def mean_step(run: Run, steps: int = STEPS, skipped: int = SKIPPED) -> float:
+    """Mean seconds of a training step, its batch included, over `steps` of them at rate 0."""
+    for group in run.optimiser.param_groups:
+        group["lr"] = 0.0
+    marks = [time.perf_counter()]
+    for number, batch in enumerate(run.train.range(0, steps + skipped)):
+        update(run, batch, number)
+        marks.append(time.perf_counter())
+    return (marks[-1] - marks[skipped]) / steps
+
+
+def predicted_memory(run: Run) -> int:
+    """Bytes that the run will take on this process, refused with a sentence when there are not as many."""
+    parts = run.config.optimisation.accumulate
+    batch = run.train[0]
+    per_example = memory.bytes_per_example(run.core, batch)
+    states = STATES.get(run.config.optimisation.opt, 2) + (run.ema is not None)
+    return memory.check(run.core, per_example, -(-len(batch.index) // parts), states, parts * run.team.world)
+
+
+def chosen_rate(run: Run) -> float:
+    """The rate asked for, the optimiser's usual one, or the finder's, whose curve is shown."""
+    if run.config.optimisation.lr != "auto":
+        return run.plan.lr
+
+    def step(number: int, lr: float) -> float:
+        for group in run.optimiser.param_groups:
+            group["lr"] = lr
+        loss, _, sound = update(run, run.train[number], number)
+        return float(run.team.sum(loss)) if sound else math.nan
+
+    lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt])
+    run.display.say(draw(curve, lr))
+    run.display.say(f"learning rate {lr:g}, found in {len(curve)} steps")
+    return lr
+
+
+def choose_precision(run: Run, plain: float) -> Literal["float32", "bf16"]:
+    """bf16 where it was asked for, or where it makes a step faster; a bare product is tried first."""
+    if run.config.execution.precision != "auto":
+        return run.plan.precision
+    if not bf16_is_fast(run.team.device):
+        return "float32"
+    run.team.use("bf16")
+    faster = run.team.share(mean_step(run, steps=5) < 0.9 * plain)
+    run.team.use("bf16" if faster else "float32")
+    return "bf16" if faster else "float32"
+
+
+def bf16_is_fast(device: torch.device) -> bool:
+    """Whether a product of matrices is faster in bf16: on CPUs without such units it is ten times slower."""
+
+    def product(kind: torch.dtype) -> float:
+        x = torch.ones(256, 256, device=device, dtype=kind)
+        x @ x
+        return min(timed(lambda: (x @ x).sum().item()) for _ in range(3))
+
+    return product(torch.bfloat16) < product(torch.float32)
+
+
+def choose_compile(run: Run, eager: float) -> tuple[bool, float]:
+    """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile."""
+    if run.config.execution.compile != "auto":
+        return run.plan.compile, eager
+    budget = run.config.budget.budget
+    total = seconds(budget) if budget else run.plan.steps * eager
+    if not run.team.share(total > TRY_COMPILE):
+        return False, eager
+    run.core.compile()
+    cost = timed(lambda: (mean_step(run, steps=1, skipped=0), outputs_of(run.net, [run.select[0]], run.team)))
+    compiled = mean_step(run, steps=STEPS // 2)
+    pays = bool(run.team.share((eager - compiled) * (total / eager) > cost))
+    if not pays:
+        run.core._compiled_call_impl = None
+    return pays, compiled if pays else eager

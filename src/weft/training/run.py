@@ -1,0 +1,48 @@
+"""All that a run works with, gathered for the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import nn
+from torch.optim import Optimizer
+
+from weft.data.loader import Batches
+from weft.training.checkpoints import CheckpointStore
+from weft.training.config import RunConfig
+from weft.training.ema import MovingAverage
+from weft.training.fabric import Team
+from weft.training.journal import Journal
+from weft.training.objective import Objective
+from weft.training.plan import Plan
+from weft.training.state import Progress
+
+
+class Display(Protocol):
+    """Where a run is shown."""
+
+    def point(self, progress: Progress, event: dict[str, Any]) -> None:
+        """A new point of the curve or an evaluation."""
+
+    def say(self, sentence: str) -> None:
+        """Something worth a line of its own."""
+
+
+@dataclass
+class Run:
+    """A network on its way. `net` is `core` as the team wrapped it; both share their parameters."""
+
+    config: RunConfig
+    plan: Plan
+    team: Team
+    core: nn.Module
+    net: nn.Module
+    optimiser: Optimizer
+    objective: Objective
+    ema: MovingAverage | None
+    train: Batches
+    select: Batches
+    store: CheckpointStore | None
+    journal: Journal
+    display: Display

@@ -1,0 +1,245 @@
+"""A run from beginning to end: prepare, plan, train, report; or pick up where it stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from weft.errors import WeftError
+from weft.networks.formulas import total_macs
+from weft.training import course, probe
+from weft.training import folder as run_folder
+from weft.training.checkpoints import CheckpointStore
+from weft.training.config import RunConfig
+from weft.training.course import TrainingFailed
+from weft.training.display import Silent, choose_display, duration
+from weft.training.ema import MovingAverage
+from weft.training.evaluation import outputs_of, weights_of
+from weft.training.fabric import Team, join
+from weft.training.folder import RunFolder
+from weft.training.journal import Journal
+from weft.training.loop import train
+from weft.training.memory import gigabytes
+from weft.training.metrics import HEADLINE, measure
+from weft.training.optimisers import SHARDED, create_optimiser
+from weft.training.plan import Plan
+from weft.training.prepare import Materials, create_network, gather, role
+from weft.training.pretrained import Card, write_network
+from weft.training.record import make_record
+from weft.training.run import Run
+from weft.training.state import Progress
+
+
+@dataclass
+class Outcome:
+    """How a session ended: `record` is None when it was interrupted and is to be resumed."""
+
+    folder: Path
+    record: dict[str, Any] | None
+    signal: int = 0
+    fresh: bool = True
+    """whether this session did the work, rather than find it done"""
+
+
+def start(config: RunConfig, path: Path, display: Silent | None = None) -> Outcome:
+    """Begin a new run in `path`."""
+    started = time.perf_counter()
+    team = join(config.execution.device, config.execution.strategy)
+    check_strategy(config, team)
+    folder = RunFolder(path)
+    if team.rank == 0:
+        run_folder.create(path)
+        folder.write_asked(config)
+    return work(folder, config, team, display or choose_display(team.rank), started)
+
+
+def resume(path: Path, display: Silent | None = None, execution: Any = None) -> Outcome:
+    """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed."""
+    started = time.perf_counter()
+    folder = run_folder.open_run(path)
+    config = folder.config()
+    record = folder.record()
+    if record is not None:
+        return Outcome(path, record, fresh=False)
+    config = config if execution is None else replace(config, execution=execution)
+    team = join(config.execution.device, config.execution.strategy)
+    check_strategy(config, team)
+    return work(folder, config, team, display or choose_display(team.rank), started)
+
+
+def check_strategy(config: RunConfig, team: Team) -> None:
+    if config.execution.strategy == "fsdp" and config.optimisation.opt not in SHARDED:
+        raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
+
+
+def work(folder: RunFolder, config: RunConfig, team: Team, display: Silent, started: float) -> Outcome:
+    """Everything between an open folder and its record."""
+    lock = folder.lock() if team.rank == 0 else None
+    try:
+        materials = gather(config, folder.path)
+        plan = folder.plan()
+        if plan is not None:
+            materials.source.require(plan.fingerprint)
+        run = assemble(folder, config, plan, team, materials, display)
+        run, progress = set_out(run, folder, started) if plan is None else pick_up(run)
+        announce(run, materials, display)
+        return carry_out(run, progress, folder, materials, display)
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def assemble(
+    folder: RunFolder, config: RunConfig, plan: Plan | None, team: Team, materials: Materials, display: Silent
+) -> Run:
+    """The network, its optimiser and its batches, at step 0."""
+    loaders = {name: role(config, materials, name, team.rank, team.world) for name in ("train", "select")}
+    plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.source.fingerprint)
+    set_threads(plan.threads, team.world)
+    core = create_network(materials.network, config.seed)
+    if team.rank == 0 and not (folder.path / "config.json").exists():
+        materials.transform.save(folder.path)
+    net = team.place(core)
+    team.use(plan.precision)
+    groups = core.parameter_groups(config.optimisation.weight_decay)
+    return Run(
+        config=config,
+        plan=plan,
+        team=team,
+        core=core,
+        net=net,
+        optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
+        objective=materials.objective,
+        ema=MovingAverage(core, config.optimisation.model_ema) if config.optimisation.model_ema else None,
+        train=loaders["train"],
+        select=loaders["select"],
+        store=CheckpointStore(folder.checkpoints),
+        journal=Journal(None),
+        display=display,
+    )
+
+
+def set_threads(threads: int, world: int) -> None:
+    """Share the machine's threads among its processes; same count, same bits."""
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    torch.set_num_threads(max(1, threads // local))
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def set_out(run: Run, folder: RunFolder, started: float) -> tuple[Run, Progress]:
+    """Measure the plan and store it: from here on the run can be resumed."""
+    plan = probe.measure(run, started)
+    if run.team.rank == 0:
+        folder.write_asked(run.config, plan)
+    path = folder.path if run.team.rank == 0 else None
+    run = replace(run, plan=plan, journal=Journal(path, 0, run.config.execution.tensorboard))
+    run.team.use(plan.precision)
+    return run, Progress()
+
+
+def pick_up(run: Run) -> tuple[Run, Progress]:
+    """Return to the newest sound checkpoint."""
+    assert run.store is not None
+    if run.plan.compile:
+        run.core.compile()
+    checkpoint = run.store.require()
+    progress = course.resume(run, checkpoint)
+    path = run.store.folder.parent if run.team.rank == 0 else None
+    run.journal = Journal(path, progress.events, run.config.execution.tensorboard)
+    run.display.say(f"resuming at step {progress.step} of {run.plan.steps}")
+    return run, progress
+
+
+def announce(run: Run, materials: Materials, display: Silent) -> None:
+    """Say what is about to happen: the probe's predictions and what the source decided."""
+    plan, parameters = run.plan, sum(p.numel() for p in run.core.parameters())
+    for note in materials.source.notes:
+        display.say(note)
+    epochs = plan.steps / plan.steps_per_epoch
+    form = f"{plan.precision}{', compiled' if plan.compile else ''}, {plan.threads} threads"
+    size = f"{parameters:,} parameters, {plan.steps:,} steps ({epochs:.3g} epochs)"
+    display.say(f"{run.config.model}: {size}, rate {plan.lr:g}, {form}")
+    display.say(
+        f"predicted: {duration(plan.seconds)}, {gigabytes(plan.memory)}, cost {plan.cost:.4f} "
+        f"at {run.config.execution.price_per_hour:g} an hour"
+    )
+    display.begin(plan, run.config.optimisation.batch_size, HEADLINE[run.objective.task])
+
+
+def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Materials, display: Silent) -> Outcome:
+    """Train; then report, or leave a resumable folder behind."""
+    with Signals() as signals:
+        try:
+            done = train(run, progress, signals.received)
+        except TrainingFailed as failure:
+            finish(run, progress, folder, materials, {"status": "failed", "reason": str(failure)})
+            raise
+        finally:
+            display.end()
+            run.journal.close()
+    if not done:
+        return Outcome(folder.path, None, signals.number)
+    return Outcome(folder.path, finish(run, progress, folder, materials, {"status": "finished"}))
+
+
+def finish(
+    run: Run, progress: Progress, folder: RunFolder, materials: Materials, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Report the best weights on the reporting split, which is read here and nowhere else, and write what came out."""
+    source, network = materials.source, materials.network
+    objective = run.objective
+    best = progress.best.weights or None
+    with weights_of(run.core, best):
+        outputs, targets = outputs_of(
+            run.net, role(run.config, materials, "report", run.team.rank, run.team.world), run.team
+        )
+    metrics = measure(objective.task, objective.answers(outputs), targets, len(source.classes))
+    card = Card(run.config.model, objective.task, source.classes, objective.centre, objective.scale)
+    facts |= {
+        "metric": HEADLINE[objective.task],
+        "metrics": metrics,
+        "source": {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes},
+        "parameters": sum(p.numel() for p in run.core.parameters()),
+        "multiply_adds": total_macs(network),
+    }
+    record = make_record(run, progress, folder.path, facts)
+    if run.team.rank == 0:
+        if best is not None:
+            write_network(folder.path, card, network, best, materials.transform)
+        folder.write_record(record)
+    return record
+
+
+class Signals:
+    """Notes Ctrl-C and SIGTERM while a run trains, so that it saves at the next step; a second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def received(self) -> bool:
+        return self.number != 0
+
+    def __enter__(self) -> Signals:
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            for number in self._before:
+                signal.signal(number, self._note)
+        except ValueError:  # not the main thread: there whoever owns it handles signals
+            self._before = {}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.number and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.number = number

@@ -1,0 +1,122 @@
+"""Where a run stands: all that a resumed run needs beyond its configuration and plan, and the way to disk and back.
+
+Tensors are stored whole, by the name of their parameter, so that a checkpoint of one process can be resumed by two,
+sharded or not, and the other way round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from weft.training.checkpoints import Checkpoint
+from weft.training.ema import MovingAverage
+from weft.training.fabric import fill, is_sharded, whole
+from weft.training.watch import Watch
+
+
+@dataclass
+class Best:
+    """The best evaluation on the selection split so far."""
+
+    step: int = -1
+    metric: float = -math.inf
+    loss: float = math.inf
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def beaten_by(self, metric: float, loss: float) -> bool:
+        """A higher metric wins; at equal metric the lower loss."""
+        return (metric, -loss) > (self.metric, -self.loss)
+
+
+@dataclass
+class Progress:
+    """The part of a run's state that moves."""
+
+    watch: Watch = field(default_factory=Watch)
+    step: int = 0
+    """updates made"""
+    rate_scale: float = 1.0
+    """product of the reductions by roll-backs"""
+    rollbacks: list[dict[str, Any]] = field(default_factory=list)
+    best: Best = field(default_factory=Best)
+    loss_sum: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    """this rank's part of the batch losses since the last point of the curve; a tensor, so that a GPU need not wait"""
+    loss_count: int = 0
+    loss: float = math.nan
+    """at the last point of the curve"""
+    lr: float = 0.0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    waited: float = 0.0
+    """seconds spent waiting for batches"""
+    saving: float = 0.0
+    """seconds spent writing checkpoints"""
+    events: int = 0
+    """events in the journal"""
+
+    def numbers(self) -> dict[str, Any]:
+        """Everything but the weights of the best evaluation, as JSON can hold it."""
+        plain = {name: value for name, value in vars(self).items() if name not in {"watch", "best", "loss_sum"}}
+        best = {"step": self.best.step, "metric": self.best.metric, "loss": self.best.loss}
+        return {**plain, "loss_sum": float(self.loss_sum), "watch": asdict(self.watch), "best": best}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint) -> Progress:
+        """The progress that `numbers` and the checkpoint's tensors describe."""
+        numbers = dict(checkpoint.numbers)
+        best = Best(**numbers.pop("best"), weights=section(checkpoint.tensors, "best."))
+        loss_sum = torch.tensor(numbers.pop("loss_sum"), dtype=torch.float64)
+        return cls(watch=Watch(**numbers.pop("watch")), loss_sum=loss_sum, best=best, **numbers)
+
+
+def capture(progress: Progress, net: nn.Module, optimiser: Optimizer, ema: MovingAverage | None) -> Checkpoint:
+    """A checkpoint of the present state. Every rank must call it: sharded tensors are gathered."""
+    names = {id(parameter): name for name, parameter in net.named_parameters()}
+    tensors = {f"model.{name}": whole(value) for name, value in net.state_dict().items()}
+    for parameter, state in optimiser.state.items():
+        for key, value in state.items():
+            tensors[f"optimiser.{names[id(parameter)]}.{key}"] = whole(value)
+    if ema is not None:
+        tensors |= {f"ema.{name}": whole(value) for name, value in ema.average.items()}
+    tensors |= {f"best.{name}": value for name, value in progress.best.weights.items()}
+    return Checkpoint(progress.step, tensors, progress.numbers())
+
+
+def restore(checkpoint: Checkpoint, net: nn.Module, optimiser: Optimizer, ema: MovingAverage | None) -> None:
+    """Put weights, optimiser and average back to what they were when the checkpoint was captured."""
+    fill_all(net.state_dict(), section(checkpoint.tensors, "model."))
+    if ema is not None:
+        fill_all(ema.average, section(checkpoint.tensors, "ema."))
+    stored = section(checkpoint.tensors, "optimiser.")
+    optimiser.state.clear()
+    for name, parameter in net.named_parameters():
+        state = {key: like(parameter, value) for key, value in section(stored, f"{name}.").items() if "." not in key}
+        if state:
+            optimiser.state[parameter] = state
+
+
+def fill_all(targets: dict[str, Tensor], contents: dict[str, Tensor]) -> None:
+    """Copy every content into the target of the same name."""
+    for name, target in targets.items():
+        fill(target, contents[name])
+
+
+def like(parameter: Tensor, value: Tensor) -> Tensor:
+    """A fresh tensor with the content of `value`; sharded as `parameter` is, if it has its shape."""
+    if value.shape != parameter.shape:  # a counter
+        return value.clone()
+    fresh = torch.empty_like(parameter, dtype=value.dtype) if is_sharded(parameter) else value.new_empty(value.shape)
+    fresh = fresh.detach().to(parameter.device)
+    fill(fresh, value)
+    return fresh
+
+
+def section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names start with `prefix`, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,85 @@
+"""Configurations as YAML and plain dictionaries; an unknown key is answered with the nearest known one."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from weft.errors import WeftError, nearest
+
+T = TypeVar("T")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A configuration as plain dictionaries, lists, numbers and strings."""
+    plain: dict[str, Any] = TypeAdapter(type(config)).dump_python(config, mode="json")
+    return plain
+
+
+def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
+    """The configuration of class `kind` with `values`; keys left out have their defaults."""
+    check_keys(kind, values, where)
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise WeftError(where + sentence(error)) from error
+
+
+def check_keys(kind: Any, values: Any, where: str = "") -> None:
+    """Raise if `values` has a key, at any depth, that the dataclass `kind` has not."""
+    if not isinstance(values, dict):
+        raise WeftError(f"{where}expected a mapping of keys to values, not {type(values).__name__}")
+    types = get_type_hints(kind)
+    known = [field.name for field in dataclasses.fields(kind)]
+    for key, value in values.items():
+        if key not in known:
+            raise WeftError(f"{where}unknown key {key!r}; {nearest(str(key), known) or 'known: ' + ', '.join(known)}")
+        if dataclasses.is_dataclass(types[key]) and value is not None:
+            check_keys(types[key], value, f"{where}{key}: ")
+
+
+def sentence(error: ValidationError) -> str:
+    """The first complaint of pydantic as one line: which field, what is wrong, what it was given."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(
+        str(part) for part in first["loc"] if not str(part).startswith(("constrained", "literal", "function"))
+    )
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {reason} (given: {first['input']!r})" if place else reason
+
+
+def write(config: Any) -> str:
+    """A configuration as YAML text, keys in the order of the dataclass."""
+    return yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True)
+
+
+def read(kind: type[T], path: Path) -> T:
+    """The configuration stored in a YAML file."""
+    return from_dict(kind, read_mapping(path), f"{path}: ")
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping stored in a YAML file, unchecked."""
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise WeftError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise WeftError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise WeftError(f"{path} holds no mapping of keys to values")
+    return values
+
+
+def difference(before: Any, after: Any, prefix: str = "") -> list[str]:
+    """Fields in which two configurations of one class differ, as `lr: 0.001 -> 0.1`."""
+    if not dataclasses.is_dataclass(before):
+        return [] if before == after else [f"{prefix}: {before} -> {after}"]
+    lines: list[str] = []
+    for field in dataclasses.fields(before):
+        lines += difference(getattr(before, field.name), getattr(after, field.name), field.name)
+    return lines
