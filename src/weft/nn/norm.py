@@ -6,13 +6,34 @@ that two processes with half a batch each compute what one process computes. (to
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_reduce
 
 
 def several_ranks() -> bool:
     return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+
+class _SumOverRanks(torch.autograd.Function):
+    """The sum over all ranks. Every rank's loss depends on it, so its gradient is the sum of their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        total = x.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        total = gradient.clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def sum_over_ranks(x: Tensor) -> Tensor:
+    return _SumOverRanks.apply(x)
 
 
 class _OverRanks(nn.modules.batchnorm._BatchNorm):
@@ -23,10 +44,10 @@ class _OverRanks(nn.modules.batchnorm._BatchNorm):
             return super().forward(x)
         axes = [axis for axis in range(x.ndim) if axis != 1]
         shape = [1, -1] + [1] * (x.ndim - 2)
-        count = all_reduce(torch.tensor([float(x.numel() // x.shape[1])], device=x.device))
-        mean = all_reduce(x.sum(axes)) / count
+        count = sum_over_ranks(torch.tensor([float(x.numel() // x.shape[1])], device=x.device))
+        mean = sum_over_ranks(x.sum(axes)) / count
         centred = x - mean.view(shape)
-        variance = all_reduce(centred.square().sum(axes)) / count
+        variance = sum_over_ranks(centred.square().sum(axes)) / count
         self._track(mean.detach(), variance.detach() * count / (count - 1))
         normed = centred * torch.rsqrt(variance + self.eps).view(shape)
         return normed * self.weight.view(shape) + self.bias.view(shape)
