@@ -47,7 +47,9 @@ def test_a_mixer_block_is_the_two_equations_of_the_paper() -> None:
         hidden = gelu(array(mixer.fc1.weight) @ norm(given, block.norm1) + array(mixer.fc1.bias)[:, None])
         u = given + array(mixer.fc2.weight) @ hidden + array(mixer.fc2.bias)[:, None]
         hidden = gelu(norm(u, block.norm2) @ array(channels.fc1.weight).T + array(channels.fc1.bias))
-        np.testing.assert_allclose(found, u + hidden @ array(channels.fc2.weight).T + array(channels.fc2.bias), atol=1e-12)
+        np.testing.assert_allclose(
+            found, u + hidden @ array(channels.fc2.weight).T + array(channels.fc2.bias), atol=1e-12
+        )
 
 
 def test_mixers_two_widths_are_where_they_belong() -> None:

@@ -11,9 +11,7 @@ from weft.nn.embeddings import NormAndDrop, PatchEmbed, WordEmbed
 
 
 @settings(deadline=None, max_examples=15)
-@given(
-    patch=st.integers(1, 4), rows=st.integers(1, 3), columns=st.integers(1, 4), chans=st.integers(1, 3)
-)
+@given(patch=st.integers(1, 4), rows=st.integers(1, 3), columns=st.integers(1, 4), chans=st.integers(1, 3))
 def test_patches_are_a_strided_convolution(patch: int, rows: int, columns: int, chans: int) -> None:
     """A3, M1: tokens in reading order, each the linear image of one patch, for any rectangle."""
     torch.manual_seed(0)

@@ -94,7 +94,9 @@ def test_a_gated_block_is_gmlps_equations(form: str, tiny: bool) -> None:
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
-@pytest.mark.parametrize(("form", "start"), [("linear", 0.0), ("additive", 0.0), ("multiplicative", 1.0), ("split", 1.0)])
+@pytest.mark.parametrize(
+    ("form", "start"), [("linear", 0.0), ("additive", 0.0), ("multiplicative", 1.0), ("split", 1.0)]
+)
 def test_how_a_gate_starts(form: str, start: float, weight: str) -> None:
     """M3: W ≈ 0 with b = 1 where it multiplies and b = 0 where it adds; an ordinary W for the linear gate."""
     torch.manual_seed(0)

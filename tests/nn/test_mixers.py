@@ -27,7 +27,9 @@ def make(name: str, layout: Layout, seed: int = 0) -> nn.Module:
     return mixer.double()
 
 
-GATES = [f"gate_{form}_{w}" for form in ("linear", "additive", "multiplicative", "split") for w in ("dense", "toeplitz")]
+GATES = [
+    f"gate_{form}_{w}" for form in ("linear", "additive", "multiplicative", "split") for w in ("dense", "toeplitz")
+]
 
 
 def padded(x: Tensor, length: int, total: int, content: float) -> tuple[Tensor, Tensor]:
