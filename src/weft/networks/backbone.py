@@ -72,8 +72,11 @@ class TokenNetwork(Network):
     def add_head(self) -> None:
         """Initialise all that was built, then put the head on."""
         initialise(self, self.config.init)
-        self.head = make_head(self.config.dim, self.config.num_classes, zero=self.config.zero_head)
+        self.head = self.fresh_head()
         number_streams(self)
+
+    def fresh_head(self) -> nn.Module:
+        return make_head(self.head_inputs, self.config.num_classes, zero=self.config.zero_head)
 
     def run_blocks(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         for block in self.blocks:

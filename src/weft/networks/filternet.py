@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from weft.errors import WeftError
 from weft.networks.config import FilterNetConfig
 from weft.networks.network import Network, check_image
 from weft.nn.activations import activation
@@ -33,6 +34,9 @@ class FilterNet(Network):
 
     def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
         return features if pre_logits else self.head(features)
+
+    def reset_classifier(self, num_classes: int) -> None:
+        raise WeftError("an image → image network has no classes; build another one with out_chans=…")
 
     @property
     def head_inputs(self) -> int:

@@ -43,9 +43,15 @@ class Network(nn.Module):
 
     def reset_classifier(self, num_classes: int) -> None:
         """Put a fresh head for `num_classes` in place of the old one (0: none), on the same device."""
+        if num_classes < 0:
+            raise WeftError(f"a head cannot have {num_classes} classes; use 0 for none")
         weight = next(self.parameters())
         self.config = self.config.replaced(num_classes=num_classes)
-        self.head = make_head(self.head_inputs, num_classes).to(weight.device, weight.dtype)
+        self.head = self.fresh_head().to(weight.device, weight.dtype)
+
+    def fresh_head(self) -> nn.Module:
+        """The head that the configuration asks for, as it starts."""
+        return make_head(self.head_inputs, self.config.num_classes)
 
     @property
     def head_inputs(self) -> int:
