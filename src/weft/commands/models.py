@@ -61,5 +61,9 @@ def shape(config: NetworkConfig) -> str:
         hidden = "E" if config.block == "gated" else "D"
         return f"{patch}C{config.dim} {hidden}{config.hidden_dim} L{config.depth}"
     fields = dataclasses.asdict(config)
-    shown = ("hidden", "channels", "layers", "widths", "width", "dim", "hidden_dim", "kernels", "fc")
-    return " ".join(f"{key} {str(fields[key]).replace(' ', '')}" for key in shown if fields.get(key))[:40]
+    shown = ("hidden", "channels", "layers", "width", "dim", "kernel", "kernels", "fc")
+    return " ".join(f"{key} {dashed(fields[key])}" for key in shown if fields.get(key))[:26]
+
+
+def dashed(value: int | tuple[int, ...]) -> str:
+    return "-".join(str(number) for number in value) if isinstance(value, tuple) else str(value)
