@@ -1,0 +1,62 @@
+"""A network from a folder alone: its configuration is read from `config.json`, then its weights are loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
+from weft.networks.network import Network
+from weft.networks.registry import REGISTRY, build, config_from_dict
+from weft.networks.weights import huggingface, own, timm
+from weft.networks.weights.files import Checkpoint, read
+from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named
+
+
+def network_from_folder(folder: str | Path, *, unsafe_pickle: bool = False, **changes: Any) -> Network:
+    """Build and load the network of a folder (or Hub name) of weft, of timm, or of a Hugging Face BERT or ViT.
+
+    `changes` are fields of weft's configuration: `num_classes=3` puts a fresh head on, `img_size` and `max_length`
+    resize.
+    """
+    checkpoint = read(folder, unsafe_pickle=unsafe_pickle)
+    config = stored_config(checkpoint)
+    if changes:
+        config = config_from_dict({**dataclasses.asdict(config), **changes})
+    network = build(config)
+    load_checkpoint(network, checkpoint)
+    return network
+
+
+def stored_config(checkpoint: Checkpoint) -> NetworkConfig:
+    """The configuration that a checkpoint's config.json describes."""
+    fields, origin = checkpoint.config, checkpoint.origin
+    if own.is_own(fields):
+        return own.stored_config(fields)
+    adapter = layout_of(checkpoint)
+    if adapter is None or not fields:
+        raise WeftError(f"{origin} has no config.json that weft can read; use create_model with pretrained={origin!r}")
+    checkpoint = plainly_named(checkpoint, adapter)
+    classes = classes_of(adapter, checkpoint)
+    try:
+        if adapter.layout == "timm":
+            return timm_config(checkpoint, classes)
+        return huggingface.CONFIGS[fields["model_type"]](fields, checkpoint.tensors, classes)
+    except KeyError as error:
+        raise WeftError(f"the config.json of {origin} lacks {error} or names what weft has not") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise WeftError(
+            f"the config.json of {origin}: {first['loc'][0]} = {first['input']!r}: {first['msg']}"
+        ) from None
+
+
+def timm_config(checkpoint: Checkpoint, classes: int) -> NetworkConfig:
+    """The named size, with what its folder changes."""
+    size = REGISTRY[str(checkpoint.config["architecture"]).partition(".")[0]]
+    changes = {key: value for key, value in timm.known(checkpoint).items() if key == "img_size"}
+    return config_from_dict({**dataclasses.asdict(size), "num_classes": classes, **changes})

@@ -1,0 +1,144 @@
+"""Reading checkpoints: `.safetensors` and `.npz` files, folders in the Hugging Face layout, and Hub names.
+
+Nothing here runs code from a checkpoint. A pickle is read only when the caller says so, and then as weights alone.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from weft.errors import WeftError
+from weft.networks.weights.hub import download
+
+PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
+INDEX = "model.safetensors.index.json"
+NAMES = ("model.safetensors", "pytorch_model.bin")  # what a folder may hold, the preferred first
+METADATA = "weft"  # where a .safetensors file of weft's own keeps its configuration
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by their foreign names, and the configuration that came with them (empty if none did)."""
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any] = field(default_factory=dict)
+    origin: str = "the checkpoint"
+
+
+def read(source: str | Path | Mapping[str, Tensor], *, unsafe_pickle: bool = False) -> Checkpoint:
+    """Read a file, a folder, a Hub name, or take a state dict as it is."""
+    if isinstance(source, Mapping):
+        return Checkpoint(without_wrapper(dict(source)), origin="the state dict")
+    path = Path(source) if Path(source).exists() else download(str(source))
+    return read_folder(path, unsafe_pickle) if path.is_dir() else read_file(path, unsafe_pickle)
+
+
+def read_folder(folder: Path, unsafe_pickle: bool = False) -> Checkpoint:
+    """A folder with config.json and model.safetensors, whole or in shards with an index."""
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    if (folder / INDEX).is_file():
+        return Checkpoint(read_shards(folder), config, str(folder))
+    for name in NAMES:
+        if (folder / name).is_file():
+            return Checkpoint(read_file(folder / name, unsafe_pickle).tensors, config, str(folder))
+    raise WeftError(f"{folder} holds no {NAMES[0]} and no {INDEX}; name the file of weights itself")
+
+
+def read_shards(folder: Path) -> dict[str, Tensor]:
+    """All tensors that the index names, from the files beside it."""
+    where = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(where, dict):
+        raise WeftError(f"{folder / INDEX} has no `weight_map`; download the folder again")
+    tensors: dict[str, Tensor] = {}
+    for shard in sorted(set(where.values())):
+        if Path(shard).name != shard or not (folder / shard).is_file():
+            raise WeftError(f"{folder / INDEX} names {shard}, which is not beside it; download the folder again")
+        tensors |= read_safetensors(folder / shard)[0]
+    lost = sorted(set(where) - set(tensors))
+    if lost:
+        raise WeftError(f"the shards in {folder} lack {some(lost)}; download the folder again")
+    return tensors
+
+
+def read_file(path: Path, unsafe_pickle: bool = False) -> Checkpoint:
+    """One file; a config.json beside `model.safetensors` belongs to it."""
+    if path.suffix == ".safetensors":
+        tensors, metadata = read_safetensors(path)
+        beside = path.parent / "config.json"
+        config = json.loads(metadata[METADATA]) if METADATA in metadata else {}
+        if not config and path.name in NAMES and beside.is_file():
+            config = read_json(beside)
+        return Checkpoint(without_wrapper(tensors), config, str(path))
+    if path.suffix == ".npz":
+        return Checkpoint(read_npz(path), origin=str(path))
+    if path.suffix in PICKLES:
+        return Checkpoint(read_pickle(path, unsafe_pickle), origin=str(path))
+    kinds = ", ".join((".safetensors", ".npz", *PICKLES))
+    raise WeftError(f"{path} is no file of weights that weft knows; use one of {kinds}, or a folder")
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise WeftError(f"{path} is truncated or no .safetensors file ({error}); fetch it again") from None
+
+
+def read_npz(path: Path) -> dict[str, Tensor]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: torch.from_numpy(np.ascontiguousarray(file[name])) for name in file.files}
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, TypeError, AttributeError) as error:
+        raise WeftError(f"{path} is truncated or no .npz file of plain arrays ({error}); fetch it again") from None
+
+
+def read_pickle(path: Path, unsafe_pickle: bool) -> dict[str, Tensor]:
+    """A pickle, with torch's restricted reader; tensors may stand below `state_dict` or `model`."""
+    if not unsafe_pickle:
+        raise WeftError(
+            f"{path} is a pickle, which weft does not open by itself; use a .safetensors file, or say "
+            "unsafe_pickle=True if you trust where it comes from"
+        )
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged pickle can raise anything
+        first = str(error).partition("\n")[0]
+        raise WeftError(f"{path} cannot be read as weights alone ({first}); convert it to .safetensors") from None
+    for key in ("state_dict", "model"):
+        content = content.get(key, content) if isinstance(content, dict) else content
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise WeftError(f"{path} holds no dictionary of tensors; convert it to .safetensors")
+    return without_wrapper(content)
+
+
+def without_wrapper(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Names without the `module.` that torch's DataParallel puts before all of them."""
+    wrapped = bool(tensors) and all(name.startswith("module.") for name in tensors)
+    return {name.removeprefix("module."): tensor for name, tensor in tensors.items()} if wrapped else tensors
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (ValueError, OSError) as error:
+        raise WeftError(f"{path} is damaged ({error}); fetch it again") from None
+    if not isinstance(content, dict):
+        raise WeftError(f"{path} should hold one JSON object; fetch it again")
+    return content
+
+
+def some(names: list[str], count: int = 3) -> str:
+    """The first few names, ready for a sentence."""
+    more = f" and {len(names) - count} more" if len(names) > count else ""
+    return ", ".join(names[:count]) + more

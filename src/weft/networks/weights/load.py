@@ -1,0 +1,178 @@
+"""Loading a checkpoint into a network: recognise its layout, translate, resize, check, and only then copy.
+
+Nothing is loaded in part. What a file lacks, has too much, or has in another shape is an error that names it. The one
+exception is the head, which stays fresh where the numbers of classes differ, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from weft.errors import WeftError
+from weft.networks.backbone import TokenNetwork
+from weft.networks.config import NetworkConfig
+from weft.networks.network import Network
+from weft.networks.weights import cifar, google, huggingface, timm
+from weft.networks.weights.files import Checkpoint, read, some
+from weft.networks.weights.own import OWN, is_own
+from weft.networks.weights.resizing import resized, stored_layout
+from weft.networks.weights.rules import Adapter, Rule
+from weft.nn.spatial import Layout
+
+FOREIGN = (*cifar.ADAPTERS, *timm.ADAPTERS, *google.ADAPTERS, *huggingface.ADAPTERS)  # the first whose marks are found
+
+# What may differ between a checkpoint and a network: sizes that are resized, and what matters in training alone.
+RESIZED = ("num_classes", "img_size", "max_length")
+TRAINING_ONLY = ("drop_rate", "drop_path_rate", "head_drop_rate", "init", "zero_head", "zero_init_last")
+
+
+def load_weights(
+    network: Network,
+    source: str | Path | Mapping[str, Tensor],
+    *,
+    unsafe_pickle: bool = False,
+    grid: tuple[int, int] | None = None,
+) -> None:
+    """Load a checkpoint of weft, timm, Google, Hugging Face or the CIFAR ResNets, resizing what depends on the tokens.
+
+    `source` is a .safetensors or .npz file, a folder with config.json and model.safetensors, a Hub name or a state
+    dict. A pickle needs `unsafe_pickle=True`. `grid`, rows and columns of patches, is needed for a checkpoint of
+    another image size that is not square and does not say so itself.
+    """
+    load_checkpoint(network, read(source, unsafe_pickle=unsafe_pickle), grid)
+
+
+def load_checkpoint(network: Network, checkpoint: Checkpoint, grid: tuple[int, int] | None = None) -> None:
+    """Load what `files.read` gave."""
+    adapter, checkpoint = recognised(checkpoint, network)
+    try:
+        known = adapter.known(checkpoint)
+    except KeyError as error:
+        raise WeftError(f"the config.json of {checkpoint.origin} lacks {error}; fetch it again") from None
+    check_settings(network.config, known, checkpoint.origin)
+    try:
+        tensors = translated(adapter, checkpoint, network)
+        if isinstance(network, TokenNetwork):
+            tensors = fitted(network, tensors, stored_layout(network, tensors, known, grid), checkpoint.origin)
+    except (RuntimeError, IndexError) as error:
+        first = str(error).partition("\n")[0]
+        raise WeftError(f"{checkpoint.origin} has tensors of strange shapes ({first}); fetch it again") from None
+    own = network.state_dict()
+    check_shapes(tensors, own, checkpoint.origin)
+    network.load_state_dict({**own, **tensors})
+
+
+def recognised(checkpoint: Checkpoint, network: Network) -> tuple[Adapter, Checkpoint]:
+    """The adapter whose marks the checkpoint bears, and the checkpoint with that layout's plain names."""
+    adapter = layout_of(checkpoint)
+    if adapter is None and not checkpoint.tensors.keys() & network.state_dict().keys():
+        raise WeftError(
+            f"{checkpoint.origin} is in no layout that weft knows (it begins with {some(sorted(checkpoint.tensors))}); "
+            f"it reads its own and {', '.join(map(str, FOREIGN))}"
+        )
+    if adapter is None:
+        return OWN, checkpoint
+    if not adapter.fits(network.config):
+        raise WeftError(
+            f"{checkpoint.origin} holds a {adapter}, which a {network.config.family} network of this configuration "
+            "cannot take; build the network that the checkpoint was made for"
+        )
+    return adapter, plainly_named(checkpoint, adapter)
+
+
+def layout_of(checkpoint: Checkpoint) -> Adapter | None:
+    """The foreign layout of a checkpoint, or None for weft's own and for what is in none."""
+    if is_own(checkpoint.config):
+        return None
+    for adapter in FOREIGN:
+        if adapter.marks <= {adapter.rename(name) for name in checkpoint.tensors}:
+            return adapter
+    return None
+
+
+def plainly_named(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
+    return replace(checkpoint, tensors={adapter.rename(name): tensor for name, tensor in checkpoint.tensors.items()})
+
+
+def check_settings(config: NetworkConfig, known: dict[str, Any], origin: str) -> None:
+    """Refuse a network that would compute something else with the same weights, however well the shapes fit."""
+    stored = {
+        name: value for name, value in known.items() if name not in (*RESIZED, *TRAINING_ONLY) and hasattr(config, name)
+    }
+    wrong = {name: value for name, value in stored.items() if getattr(config, name) != value}
+    if wrong:
+        theirs = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
+        ours = ", ".join(f"{name}={getattr(config, name)!r}" for name in wrong)
+        raise WeftError(f"{origin} was made with {theirs} but the network has {ours}; build it with {theirs}")
+
+
+def classes_of(adapter: Adapter, checkpoint: Checkpoint) -> int:
+    """The number of classes of a checkpoint, 0 without a head."""
+    bias = checkpoint.tensors.get(adapter.head[1])
+    return 0 if bias is None else bias.shape[0]
+
+
+def translated(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> dict[str, Tensor]:
+    """The checkpoint's tensors by weft's names, each used exactly once; without the head where the classes differ."""
+    stored, wanted = dict(checkpoint.tensors), list(network.state_dict())
+    theirs, ours = classes_of(adapter, checkpoint), network.config.num_classes
+    if theirs != ours:
+        stored = {name: tensor for name, tensor in stored.items() if name not in adapter.head}
+        wanted = [name for name in wanted if not name.startswith("head.")]
+        state = "its head starts fresh" if ours else "the head is left out"
+        warn(f"{checkpoint.origin} has {theirs or 'no'} classes and the network {ours or 'none'}: {state}")
+    rules = list(adapter.rules(wanted))
+    check_names(adapter, rules, stored, checkpoint.origin)
+    return {
+        rule.weft: rule.form.load([stored[name] for name in rule.foreign])
+        for rule in rules
+        if all(name in stored for name in rule.foreign)
+    }
+
+
+def check_names(adapter: Adapter, rules: list[Rule], stored: Mapping[str, Tensor], origin: str) -> None:
+    """Refuse a checkpoint that lacks a tensor or has one too many; say what of it is left out on purpose."""
+    used = {name for rule in rules for name in rule.foreign}
+    absent = [name for rule in rules for name in rule.foreign if name not in stored and not rule.optional]
+    unused = {name: adapter.extra(name) for name in stored if name not in used}
+    surplus = [name for name, kind in unused.items() if kind is None]
+    if absent or surplus:
+        lacks = f"lacks {some(absent)}, which the network needs" if absent else ""
+        has = f"has {some(surplus)}, which the network has no place for" if surplus else ""
+        raise WeftError(
+            f"{origin} {' and '.join(filter(None, (lacks, has)))}; nothing was loaded: build the network with the "
+            "depth and options of the checkpoint, or take another file"
+        )
+    kinds = sorted({kind for kind in unused.values() if kind})
+    if kinds:
+        warn(f"left out of {origin}: {', '.join(kinds)}")
+
+
+def fitted(network: TokenNetwork, tensors: dict[str, Tensor], old: Layout, origin: str) -> dict[str, Tensor]:
+    """The tensors, resized from the layout `old`; texts longer than the checkpoint knew meet untrained weights."""
+    moved = resized(network, tensors, old)
+    if len(old.grid) == 1 and network.layout.tokens > old.tokens:
+        warn(f"{origin} knows texts of at most {old.tokens} tokens: what the network has for longer ones starts fresh")
+    return moved
+
+
+def check_shapes(tensors: dict[str, Tensor], own: Mapping[str, Tensor], origin: str) -> None:
+    wrong = [
+        f"{name} {tuple(tensor.shape)} where the network has {tuple(own[name].shape)}"
+        for name, tensor in tensors.items()
+        if tensor.shape != own[name].shape
+    ]
+    if wrong:
+        raise WeftError(
+            f"{origin} has {some(wrong)}; nothing was loaded: build the network with the checkpoint's sizes"
+        )
+
+
+def warn(sentence: str) -> None:
+    warnings.warn(sentence, UserWarning, stacklevel=5)

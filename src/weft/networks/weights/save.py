@@ -1,0 +1,80 @@
+"""Saving a network in weft's own layout or in one that timm or transformers reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
+from weft.networks.network import Network
+from weft.networks.weights import cifar, huggingface, own, timm
+from weft.networks.weights.files import METADATA
+from weft.networks.weights.rules import Adapter
+
+LayoutName = Literal["weft", "timm", "huggingface", "cifar"]
+
+LAYOUTS: dict[LayoutName, tuple[Adapter, ...]] = {
+    "weft": (own.OWN,),
+    "timm": timm.ADAPTERS,
+    "huggingface": huggingface.ADAPTERS,
+    "cifar": cifar.ADAPTERS,
+}
+CONFIGS: dict[LayoutName, Callable[[NetworkConfig], dict[str, Any]]] = {
+    "weft": own.config_json,
+    "timm": timm.config_json,
+    "huggingface": huggingface.config_json,
+}
+
+
+def save_weights(network: Network, path: str | Path, layout: LayoutName = "weft") -> None:
+    """Write a network to a `.safetensors` file, or to a folder as `config.json` and `model.safetensors`.
+
+    A folder in layout `timm` opens with `timm.create_model("local-dir:FOLDER", pretrained=True)`, one in layout
+    `huggingface` with `from_pretrained`. A file of weft's own keeps the configuration in its metadata.
+    """
+    path = Path(path)
+    tensors = foreign_tensors(network, layout)
+    if path.suffix == ".safetensors":
+        config = json.dumps(own.config_json(network.config))
+        write(tensors, path, {METADATA: config} if layout == "weft" else {})
+        return
+    if layout not in CONFIGS:
+        raise WeftError(f"layout {layout!r} is a single file; give a path that ends in .safetensors")
+    text = json.dumps(CONFIGS[layout](network.config), indent=2)
+    path.mkdir(parents=True, exist_ok=True)
+    write(tensors, path / "model.safetensors", {})
+    (path / "config.json").write_text(text + "\n")
+
+
+def foreign_tensors(network: Network, layout: LayoutName) -> dict[str, Tensor]:
+    """All tensors of a network under the names, and in the shapes, of another layout."""
+    if layout not in LAYOUTS:
+        raise WeftError(f"there is no layout {layout!r}; use one of {', '.join(LAYOUTS)}")
+    adapter = next((adapter for adapter in LAYOUTS[layout] if adapter.fits(network.config)), None)
+    if adapter is None:
+        raise WeftError(
+            f"layout {layout!r} has no place for a {network.config.family} network of this configuration; it holds "
+            f"{', '.join(adapter.holds for adapter in LAYOUTS[layout])}; use layout='weft'"
+        )
+    tensors: dict[str, Tensor] = {}
+    state = network.state_dict()
+    for rule in adapter.rules(list(state)):
+        tensors |= dict(zip(rule.foreign, rule.form.save(state[rule.weft]), strict=True))
+    if layout == "huggingface" and network.config.num_classes:
+        prefix = adapter.holds.lower()
+        tensors = {huggingface.prefixed(name, prefix): tensor for name, tensor in tensors.items()}
+    return tensors
+
+
+def write(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+    """Write all or nothing: a file that was there before stays whole until the new one is."""
+    part = path.with_name(f"{path.name}.part")
+    plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    save_file(plain, part, metadata={"format": "pt", **metadata})
+    part.replace(path)

@@ -1,0 +1,117 @@
+"""weft's Mixer, gMLP, ViT and ResNet are timm's: equal outputs and equal gradients for the same random weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import weft
+from oracles import import_timm
+from weft.networks.network import Network
+from weft.networks.weights import load_weights
+
+timm = import_timm()
+
+from timm.layers import GatedMlp  # noqa: E402  (after the shim)
+from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock  # noqa: E402
+from timm.models.resnet import BasicBlock, Bottleneck, ResNet  # noqa: E402
+from timm.models.vision_transformer import VisionTransformer  # noqa: E402
+
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
+SHARED: dict[str, Any] = {"num_classes": 7, "in_chans": 2}
+
+
+def small_mixer() -> tuple[nn.Module, Network]:
+    """S = 6 tokens, D_S = 12: the two widths cannot be swapped unseen (trap 2)."""
+    theirs = MlpMixer(img_size=(8, 12), patch_size=4, num_blocks=3, embed_dim=24, mlp_ratio=(0.5, 3.0), **SHARED)
+    shape: dict[str, Any] = {"img_size": (8, 12), "patch_size": 4, "depth": 3, "dim": 24, "hidden_dim": 72}
+    return theirs, weft.create_model("mixer_nano_p4_32", token_dim=12, **shape, **SHARED)
+
+
+def small_gmlp() -> tuple[nn.Module, Network]:
+    gated: dict[str, Any] = {"block_layer": SpatialGatingBlock, "mlp_layer": GatedMlp, "mlp_ratio": 4}
+    theirs = MlpMixer(img_size=16, patch_size=4, num_blocks=3, embed_dim=24, **gated, **SHARED)
+    ours = weft.create_model("gmlp_nano_p4_32", img_size=16, depth=3, dim=24, hidden_dim=96, **SHARED)
+    return theirs, ours
+
+
+def small_vit() -> tuple[nn.Module, Network]:
+    theirs = VisionTransformer(img_size=(8, 12), patch_size=4, embed_dim=24, depth=3, num_heads=4, **SHARED)
+    shape: dict[str, Any] = {"img_size": (8, 12), "depth": 3, "dim": 24, "heads": 4, "hidden_dim": 96}
+    return theirs, weft.create_model("vit_nano_p4_32", **shape, **SHARED)
+
+
+def small_resnet(block: str) -> tuple[nn.Module, Network]:
+    theirs = ResNet({"basic": BasicBlock, "bottleneck": Bottleneck}[block], [1, 2, 1, 1], **SHARED)
+    return theirs, weft.create_model("resnet18", block=block, layers=(1, 2, 1, 1), img_size=32, **SHARED)
+
+
+def named(name: str) -> tuple[nn.Module, Network]:
+    return timm.create_model(name), weft.create_model(name)
+
+
+SMALL = {"mixer": small_mixer, "gmlp": small_gmlp, "vit": small_vit}
+
+
+def randomise(network: nn.Module) -> None:
+    """Weights and statistics at random: untrained gates and heads would hide their inputs behind zeros."""
+    generator = torch.Generator().manual_seed(0)
+    for name, tensor in network.state_dict().items():
+        if name.endswith("running_var"):
+            tensor.copy_(torch.rand(tensor.shape, generator=generator) + 0.5)
+        elif tensor.is_floating_point():
+            scale = tensor[0].numel() ** -0.5 if tensor.ndim > 1 else 0.3
+            tensor.copy_(scale * torch.randn(tensor.shape, generator=generator) + (tensor.ndim == 1))
+
+
+def images(network: Network, batch: int, dtype: torch.dtype) -> Tensor:
+    config: Any = network.config
+    return torch.randn(batch, config.in_chans, *config.img_size, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def gradients_like(ours: Network, theirs: nn.Module) -> dict[str, Tensor]:
+    """timm's gradients by weft's names: they are loaded as if they were weights."""
+    twin = weft.networks.registry.build(ours.config).to(next(ours.parameters()).dtype)
+    foreign = {**dict(theirs.named_buffers()), **{name: p.grad for name, p in theirs.named_parameters()}}
+    load_weights(twin, foreign)
+    return dict(twin.named_parameters())
+
+
+def assert_same(theirs: nn.Module, ours: Network, dtype: torch.dtype, batch: int = 3, train: bool = False) -> None:
+    randomise(theirs)
+    theirs.to(dtype).train(train)
+    ours.to(dtype).train(train)
+    load_weights(ours, theirs.state_dict())
+    x = images(ours, batch, dtype)
+    want, got = theirs(x), ours(x)
+    assert (got - want).abs().max() < TOLERANCE[dtype] * want.abs().max()
+    for y in (want, got):
+        y.square().mean().backward()
+    wanted = gradients_like(ours, theirs)
+    # Some gradients are zero but for rounding (a bias before a norm), so the scale is that of all of them.
+    largest = max(gradient.abs().max() for gradient in wanted.values())
+    for name, parameter in ours.named_parameters():
+        assert parameter.grad is not None
+        assert (parameter.grad - wanted[name]).abs().max() < TOLERANCE[dtype] * largest, name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("family", SMALL)
+def test_token_networks_equal_timm(family: str, dtype: torch.dtype) -> None:
+    """M1, M2, A3, at non-square sizes, odd channels and classes."""
+    assert_same(*SMALL[family](), dtype)
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("block", ["basic", "bottleneck"])
+def test_resnet_equals_timm(block: str, train: bool) -> None:
+    """C4, with running statistics and with the batch's own."""
+    assert_same(*small_resnet(block), torch.float64, train=train)
+
+
+@pytest.mark.parametrize("name", ["mixer_s16_224", "gmlp_ti16_224", "vit_tiny_patch16_224", "resnet18"])
+def test_named_sizes_equal_timm(name: str) -> None:
+    assert_same(*named(name), torch.float32, batch=1)
