@@ -12,8 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from weft.data.config import AugmentConfig
+from weft.data.augment.mixing import partners
+from weft.data.augment.pipeline import Augmenter
 from weft.data.images import Pixels
 from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform
 from weft.data.split import Split
@@ -24,23 +26,40 @@ Made = tuple[dict[str, Tensor], Tensor]
 
 
 class ImageBatch:
-    """Pixels, augmented if asked, normalised."""
+    """Pixels, augmented when training, normalised; mixed with their partners in the whole batch."""
 
     def __init__(
-        self,
-        split: Split,
-        transform: ImageTransform,
-        pixels: Pixels,
-        augment: AugmentConfig | None,
-        seed: int,
-        classes: int,
+        self, split: Split, transform: ImageTransform, pixels: Pixels, augmenter: Augmenter | None, classes: int
     ) -> None:
         self.split, self.transform, self.pixels = split, transform, pixels
-        self.augment, self.seed, self.classes = augment, seed, classes
+        self.augmenter, self.classes = augmenter, classes
 
     def __call__(self, step: int, index: Index, mine: slice) -> Made:
-        x = self.transform.normalize(self.pixels.rows(index[mine]))
-        return {"x": x}, _tensor(self.split.targets[index[mine]])
+        if self.augmenter is None or not self.augmenter.mixes:
+            images, targets = self._images(step, index[mine])
+            return {"x": images}, targets
+        return self._mixed(step, index, np.arange(len(index))[mine], self.augmenter)
+
+    def _images(self, step: int, index: Index) -> tuple[Tensor, Tensor]:
+        """Normalised images and their targets, each a function of its own example and the step alone."""
+        boxes = None if self.augmenter is None else self.augmenter.boxes(step, index)
+        pixels, targets, cropped = self.pixels.rows(index, boxes)
+        if self.augmenter is None:
+            return self.transform.normalize(pixels), _tensor(targets)
+        pixels = self.augmenter.pixels(pixels, step, index, cropped)
+        return self.augmenter.erase(self.transform.normalize(pixels), step, index), _tensor(targets)
+
+    def _mixed(self, step: int, index: Index, places: Index, augmenter: Augmenter) -> Made:
+        """The images at `places` of the whole batch, mixed with partners that may belong to another rank."""
+        others = partners(places, len(index))
+        needed = np.union1d(places, others)
+        images, targets = self._images(step, index[needed])
+        if self.classes > 2 or targets.dtype == torch.int64:
+            targets = one_hot(targets, self.classes).float()
+        own, other = np.searchsorted(needed, places), np.searchsorted(needed, others)
+        mix = augmenter.mix(step, index[places], images)
+        mine, theirs = torch.from_numpy(own), torch.from_numpy(other)
+        return {"x": mix.images(images[mine], images[theirs])}, mix.targets(targets[mine], targets[theirs])
 
 
 class TextBatch:

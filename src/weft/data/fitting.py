@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 
 from weft.data.config import TransformConfig
 from weft.data.decode import header
-from weft.data.images import DecodedPixels
+from weft.data.images import StoredPixels
 from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.data.source import Source
 from weft.data.split import Split
+from weft.data.stores import pixels_of
 from weft.data.tokens import Tokenizer, train_tokenizer
 
 SAMPLE = 10_000
@@ -30,7 +32,7 @@ def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokeni
     config = config or TransformConfig()
     train = source.splits["train"]
     if source.modality == "image":
-        return _fit_image(train, config)
+        return _fit_image(source, config)
     if source.modality == "vector":
         return _fit_vector(train, config, source.columns)
     if tokenizer is None:
@@ -52,14 +54,15 @@ def _spread(size: int, count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, size - 1, count).astype(np.int64))
 
 
-def _fit_image(train: Split, config: TransformConfig) -> ImageTransform:
+def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
+    train = source.splits["train"]
     shapes = {_shape(raw) for raw in train.read(_spread(len(train), 64))[0]}
     channels = config.channels or next(iter(shapes))[0]
     size = config.size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
     plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
     if config.normalize == "unit":
         return plain
-    mean, std = _statistics(train, plain)
+    mean, std = _statistics(source, plain)
     return ImageTransform(size, channels, mean, std, config.crop, config.max_pixels)
 
 
@@ -70,20 +73,23 @@ def _shape(raw: Any) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def _statistics(train: Split, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel, of values in [0, 1]; from sums of integers, so exact and without order."""
-    chosen = _spread(len(train), SAMPLE)
-    pixels = DecodedPixels(train, transform, workers=0)
-    counts = torch.zeros(transform.channels, 256, dtype=torch.int64)
+def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel, of values in [0, 1], over the training images.
+
+    From sums of integers, so exact and the same in any order. Images that do not fit into memory are sampled.
+    """
+    train = source.splits["train"]
+    pixels = pixels_of(source, train, transform, os.cpu_count() or 1)
+    chosen = np.arange(len(train)) if isinstance(pixels, StoredPixels) else _spread(len(train), SAMPLE)
+    total, squares = np.zeros(transform.channels), np.zeros(transform.channels)
     for chunk in np.array_split(chosen, math.ceil(len(chosen) / 512)):
-        images = pixels.rows(chunk)
-        for channel in range(transform.channels):
-            counts[channel] += torch.bincount(images[:, channel].flatten().int(), minlength=256)
-    levels = np.arange(256) / 255
-    weights = counts.numpy() / counts.sum(1, keepdim=True).numpy()
-    mean = weights @ levels
-    std = np.sqrt(np.maximum(weights @ levels**2 - mean**2, 0))
-    return tuple(mean.tolist()), tuple(np.where(std > 1e-6, std, 1.0).tolist())
+        levels = pixels.rows(chunk, None)[0].to(torch.int32)
+        total += levels.sum((0, 2, 3)).numpy()
+        squares += levels.square_().sum((0, 2, 3)).numpy()
+    count = len(chosen) * transform.size**2
+    mean = total / count
+    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    return tuple((mean / 255).tolist()), tuple(np.where(std > 1e-3, std / 255, 1.0).tolist())
 
 
 def _fit_vector(train: Split, config: TransformConfig, columns: list[str]) -> VectorTransform:

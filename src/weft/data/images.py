@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -14,25 +14,30 @@ from torch import Tensor
 from weft.data.bad import refusal
 from weft.data.decode import BadImage
 from weft.data.preprocess import ImageTransform
-from weft.data.split import Split
+from weft.data.split import MemorySplit, Split
 
 Index = NDArray[np.int64]
+Boxes = NDArray[np.float64]
+CHUNK = 1024  # images decoded at a time while a store is filled
 
 
 class Pixels(Protocol):
-    """Where a batch's uint8 images come from."""
+    """Where a batch's images come from."""
 
-    def rows(self, index: Index) -> Tensor: ...
+    def rows(self, index: Index, boxes: Boxes | None) -> tuple[Tensor, NDArray[Any], bool]:
+        """uint8 (batch, channels, size, size), the targets, and whether the boxes have been cut out already."""
+        ...
 
 
 class StoredPixels:
-    """(examples, channels, size, size) uint8 in memory, perhaps mapped from the cache's file."""
+    """All images of the split's table in memory, (rows, channels, size, size) uint8, perhaps mapped from a file."""
 
-    def __init__(self, store: Tensor) -> None:
-        self.store = store
+    def __init__(self, split: MemorySplit, store: Tensor) -> None:
+        self.split, self.store = split, store
 
-    def rows(self, index: Index) -> Tensor:
-        return self.store[torch.from_numpy(index)]
+    def rows(self, index: Index, boxes: Boxes | None) -> tuple[Tensor, NDArray[Any], bool]:
+        rows = torch.from_numpy(self.split.rows[index])
+        return self.store[rows], self.split.targets[index], False
 
 
 class DecodedPixels:
@@ -40,29 +45,32 @@ class DecodedPixels:
 
     def __init__(self, split: Split, transform: ImageTransform, workers: int) -> None:
         self.split, self.transform = split, transform
-        self.pool = ThreadPoolExecutor(workers) if workers > 0 else None
+        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
 
-    def rows(self, index: Index) -> Tensor:
-        raws, _ = self.split.read(index)
-        return self.decode(raws, index)
+    def rows(self, index: Index, boxes: Boxes | None) -> tuple[Tensor, NDArray[Any], bool]:
+        raws, targets = self.split.read(index)
+        transform = self.transform
 
-    def decode(self, raws: Sequence[Any], index: Index) -> Tensor:
-        """(batch, channels, size, size) uint8."""
-        side = self.transform.size
-        out = torch.empty(len(raws), self.transform.channels, side, side, dtype=torch.uint8)
-
-        def one(slot: int) -> None:
+        def one(slot: int) -> Tensor:
             try:
-                out[slot] = self.transform.pixels(raws[slot])
+                return transform.pixels(raws[slot]) if boxes is None else transform.crop_of(raws[slot], boxes[slot])
             except BadImage as error:
                 raise refusal(self.split.place(int(index[slot])), str(error)) from error
 
-        list((self.pool.map if self.pool else map)(one, range(len(raws))))
-        return out
+        images = list((self.pool.map if self.pool else map)(one, range(len(raws))))
+        empty = torch.empty(0, transform.channels, transform.size, transform.size, dtype=torch.uint8)
+        return (torch.stack(images) if images else empty), targets, boxes is not None
 
 
-def stored(split: Split, transform: ImageTransform, workers: int) -> StoredPixels:
-    """Decode a whole split into memory."""
-    pixels = DecodedPixels(split, transform, workers)
-    chunks = [np.arange(at, min(at + 2048, len(split))) for at in range(0, len(split), 2048)]
-    return StoredPixels(torch.cat([pixels.rows(chunk) for chunk in chunks]))
+def decode_all(split: MemorySplit, transform: ImageTransform, workers: int) -> Tensor:
+    """(rows, channels, size, size) uint8: every row of the split's table, black where a bad one was skipped."""
+    table = split.table
+    if isinstance(table.inputs, np.ndarray) and table.inputs.shape[1:] == (transform.channels, *[transform.size] * 2):
+        return torch.from_numpy(table.inputs)
+    good = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
+    whole = MemorySplit(table, good, good, split.origin)
+    pixels = DecodedPixels(whole, transform, workers)
+    store = torch.zeros(len(table), transform.channels, transform.size, transform.size, dtype=torch.uint8)
+    for chunk in np.array_split(np.arange(len(good)), math.ceil(len(good) / CHUNK)):
+        store[torch.from_numpy(good[chunk])] = pixels.rows(chunk, None)[0]
+    return store

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.assemble import ImageBatch, TextBatch, VectorBatch
+from weft.data.augment.pipeline import Augmenter
 from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.fitting import fit
-from weft.data.images import DecodedPixels, Pixels, stored
 from weft.data.order import Plan, bucketed, in_order, shuffled
 from weft.data.preprocess import ImageTransform, TextTransform, Transform
 from weft.data.source import Source
-from weft.data.split import Split
-from weft.data.text import tokenize
+from weft.data.split import MemorySplit, Split
+from weft.data.stores import pixels_of, token_store
 from weft.data.tokens import Tokenizer
 from weft.errors import WeftError, nearest
 
@@ -108,7 +108,8 @@ def batches(
     workers = min(8, os.cpu_count() or 1) if workers is None else workers
     if transform is None or isinstance(transform, TransformConfig):
         transform = fit(source, transform, tokenizer)
-    assemble, lengths = _assembler(source, split, transform, augment if train else None, seed, workers)
+    augmenter = Augmenter(augment, seed) if train and augment is not None else None
+    assemble, lengths = _assembler(source, split, transform, augmenter, workers)
     if not train:
         plan = in_order(len(split), batch_size)
     elif lengths is not None:
@@ -119,14 +120,16 @@ def batches(
 
 
 def _assembler(
-    source: Source, split: Split, transform: Transform, augment: AugmentConfig | None, seed: int, workers: int
+    source: Source, split: Split, transform: Transform, augmenter: Augmenter | None, workers: int
 ) -> tuple[Assembler, NDArray[np.int64] | None]:
     """What makes the tensors, and the texts' lengths where batches are to be bucketed by them."""
     if isinstance(transform, ImageTransform):
-        fits = len(split) * transform.channels * transform.size**2 <= source.config.memory and not split.streamed
-        pixels: Pixels = stored(split, transform, workers) if fits else DecodedPixels(split, transform, workers)
-        return ImageBatch(split, transform, pixels, augment, seed, len(source.classes)), None
+        return ImageBatch(
+            split, transform, pixels_of(source, split, transform, workers), augmenter, len(source.classes)
+        ), None
     if isinstance(transform, TextTransform):
-        store = None if split.streamed else tokenize(split, transform)
-        return TextBatch(split, transform, store), None if store is None else store.lengths
+        if not isinstance(split, MemorySplit):
+            return TextBatch(split, transform, None), None
+        store = token_store(source, split, transform)
+        return TextBatch(split, transform, store), store.lengths[split.rows]
     return VectorBatch(split, transform), None

@@ -121,7 +121,8 @@ class Opening:
         blank = self._blank(name, table)
         targets, faults = examine(table, self.labels, self.reading.modality, images=self.config.on_bad == "skip")
         self._enter({row: why for row, why in faults.items() if row not in blank}, table)
-        rows = np.setdiff1d(np.arange(len(table)), np.array([*faults, *blank], dtype=np.int64))
+        table.name, table.skipped = name, {*faults, *blank}
+        rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
         if len(rows) < 2:
             raise WeftError(f"the split {name!r} of {self.name} has {len(rows)} usable rows; it needs two at least")
         return rows, targets[rows]

@@ -9,6 +9,7 @@ from a file's bytes later.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
 from weft.data.decode import BadImage, decode
+from weft.data.text import pad_batch
 from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
 
@@ -46,6 +48,18 @@ class ImageTransform:
         else:
             image = self._as_channels(torch.as_tensor(raw))
         return centre_crop(resize_short(image, self.resized), self.size)
+
+    def crop_of(self, raw: bytes | np.ndarray | Tensor, box: Sequence[float]) -> Tensor:
+        """(channels, size, size) uint8: the part of an image that `box` (top, left, height, width in shares) names."""
+        if isinstance(raw, bytes):
+            side = math.ceil(self.size / min(box[2], box[3]))
+            image = decode(raw, self.channels, self.max_pixels, side=side)
+        else:
+            image = self._as_channels(torch.as_tensor(raw))
+        height, width = image.shape[1:]
+        top, left = round(box[0] * height), round(box[1] * width)
+        bottom, right = max(top + 1, round((box[0] + box[2]) * height)), max(left + 1, round((box[1] + box[3]) * width))
+        return resize(image[:, top:bottom, left:right], (self.size, self.size))
 
     @property
     def resized(self) -> int:
@@ -126,8 +140,6 @@ class TextTransform:
 
     def __call__(self, raw: str | tuple[str, str]) -> Inputs:
         """A batch of one, padded to its bucket as in evaluation."""
-        from weft.data.text import pad_batch
-
         return pad_batch(self.encode([raw]), self.tokenizer.pad_id, self.max_length)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -27,6 +27,7 @@ class Source:
     notes: list[str]
     config: SourceConfig
     columns: list[str] = field(default_factory=list)  # of the features, for vectors
+    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
 
     @property
     def fingerprint(self) -> str:

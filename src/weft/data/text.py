@@ -10,9 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.preprocess import TextTransform
-from weft.data.split import Split
-
 BUCKET = 8
 """Lengths are rounded up to a multiple of this, so that few shapes occur: kernels and compiled graphs are reused."""
 
@@ -67,9 +64,3 @@ def pad_batch(
         segments[row, : len(ids)] = parts
         mask[row, : len(ids)] = True
     return {"x": torch.from_numpy(x), "mask": torch.from_numpy(mask), "segments": torch.from_numpy(segments)}
-
-
-def tokenize(split: Split, transform: TextTransform) -> TokenStore:
-    """The ids of a whole split."""
-    raws, _ = split.read(np.arange(len(split)))
-    return pack(transform.encode(raws))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from weft.errors import WeftError
 
 MARKERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_REMEMBERED = 1_000_000  # chunks whose ids are kept
 
 
 class Tokenizer:
@@ -28,19 +31,43 @@ class Tokenizer:
         if missing:
             raise WeftError(f"the vocabulary lacks {', '.join(missing)}; it is not a BERT vocabulary")
         self.library = library
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(library.token_to_id, MARKERS)
+        ids: list[int] = [library.token_to_id(marker) for marker in MARKERS]
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         self.vocab_size: int = library.get_vocab_size()
         library.no_padding()
+        library.no_truncation()
+        self._known: dict[str, list[int]] = {}
 
     def encode(self, raws: Sequence[Any], max_length: int) -> list[tuple[list[int], list[int]]]:
         """(ids, segments) of each text or pair of texts; of a pair the longer text is cut first."""
-        self.library.enable_truncation(max_length, strategy="longest_first")
-        starts = [_start(raw, 16 * max_length) for raw in raws]
-        encodings = self.library.encode_batch_fast(starts)
-        for row, (raw, start) in enumerate(zip(raws, starts, strict=True)):
-            if start is not raw and len(encodings[row].ids) < max_length:  # the start was not enough
-                encodings[row] = self.library.encode(raw)
-        return [(encoding.ids, encoding.type_ids) for encoding in encodings]
+        self._learn(chunk for raw in raws for text in _parts(raw) for chunk in _chunks(_start(text, max_length)))
+        return [self._compose(_parts(raw), max_length) for raw in raws]
+
+    def _learn(self, chunks: Iterable[str]) -> None:
+        """Ids of chunks not met before. What lies between two blanks is cut without regard to its neighbours, and
+        texts repeat themselves: each chunk need be cut only once, which is ten times faster than cutting texts."""
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = list(set(chunks) - self._known.keys())
+        encodings = self.library.encode_batch_fast(new, add_special_tokens=False)
+        self._known.update((chunk, encoding.ids) for chunk, encoding in zip(new, encodings, strict=True))
+
+    def _ids(self, text: str, limit: int) -> list[int]:
+        """Ids of a text, complete up to `limit` of them at least."""
+        known = self._known
+        start = _start(text, limit)
+        ids = list(chain.from_iterable([known[chunk] for chunk in _chunks(start)]))
+        if len(ids) >= limit or len(start) == len(text):
+            return ids
+        return self.library.encode(text, add_special_tokens=False).ids  # long, and yet of few tokens
+
+    def _compose(self, texts: tuple[str, ...], max_length: int) -> tuple[list[int], list[int]]:
+        parts = [self._ids(text, max_length) for text in texts]
+        ids, segments = [self.cls_id], [0]
+        for segment, (part, room) in enumerate(zip(parts, _rooms(parts, max_length), strict=True)):
+            ids += [*part[:room], self.sep_id]
+            segments += [segment] * (min(len(part), room) + 1)
+        return ids, segments
 
     def decode(self, ids: Sequence[int], skip_markers: bool = True) -> str:
         """The text that the ids stand for, as far as it can be told."""
@@ -50,7 +77,6 @@ class Tokenizer:
         """Write tokenizer.json and tokenizer_config.json, as `transformers` reads them."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.library.no_truncation()
         self.library.save(str(folder / "tokenizer.json"))
         names = dict(zip(["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"], MARKERS, strict=True))
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **names}
@@ -72,35 +98,65 @@ class Tokenizer:
 
     def content(self) -> str:
         """All that decides its output, as text: the key of cached ids."""
-        self.library.no_truncation()
         return self.library.to_str()
 
 
 def train_tokenizer(texts: Iterable[Any], vocab_size: int, lowercase: bool = True) -> Tokenizer:
     """WordPiece vocabulary of at most `vocab_size` entries from texts or pairs; the same texts give the same one."""
     library = _wordpiece({marker: number for number, marker in enumerate(MARKERS)}, lowercase)
+    words = [text for raw in texts for text in _parts(raw)]
+    letters = _alphabet(words, library, vocab_size // 4)
     trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size, special_tokens=MARKERS, continuing_subword_prefix="##", show_progress=False,
-        limit_alphabet=min(1000, vocab_size // 4),
-    )  # fmt: skip
-    library.train_from_iterator(_flat(texts), trainer)
-    return Tokenizer(_wordpiece(library.get_vocab(), lowercase))
+        vocab_size=vocab_size,
+        # The trainer numbers letters inside words as it meets them, in the order of a hash table that differs from
+        # process to process, and breaks ties by number. Told beforehand, they have fixed numbers.
+        special_tokens=[*MARKERS, *("##" + letter for letter in letters)],
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    library.train_from_iterator(words, trainer)
+    return Tokenizer(_wordpiece(library.get_vocab(with_added_tokens=True), lowercase))
 
 
-def _start(raw: Any, length: int) -> Any:
-    """At least `length` characters of a long text, up to a blank: its first words are cut into the same pieces."""
-    if not isinstance(raw, str) or len(raw) <= length:
-        return raw
-    blank = raw.find(" ", length)
-    return raw if blank < 0 else raw[:blank]
-
-
-def _flat(texts: Iterable[Any]) -> Iterable[str]:
+def _alphabet(texts: Iterable[str], library: Library, most: int) -> list[str]:
+    """The commonest letters of the texts, as words are made of them after normalisation, in a fixed order."""
+    chunks: Counter[str] = Counter()
     for text in texts:
-        if isinstance(text, str):
-            yield text
-        else:
-            yield from text
+        chunks.update(_chunks(text))
+    letters: Counter[str] = Counter()
+    for chunk, count in chunks.items():
+        for letter in library.normalizer.normalize_str(chunk):
+            letters[letter] += count
+    del letters[" "]
+    ranked = sorted(letters, key=lambda letter: (-letters[letter], letter))
+    return sorted(ranked[: max(1, most)])
+
+
+def _parts(raw: Any) -> tuple[str, ...]:
+    return (raw,) if isinstance(raw, str) else tuple(raw)
+
+
+def _chunks(text: str) -> list[str]:
+    """What lies between blanks, perhaps nothing. A bare `split()` would also part at letters that BERT's cleaning drops."""
+    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ").split(" ")
+
+
+def _start(text: str, tokens: int) -> str:
+    """So much of a long text, up to a blank, as `tokens` word pieces are likely to need."""
+    blank = text.find(" ", 16 * tokens)
+    return text if blank < 0 else text[:blank]
+
+
+def _rooms(parts: list[list[int]], max_length: int) -> list[int]:
+    """How many ids of each text fit: of two, the longer gives way until both are equal, as `tokenizers` does it."""
+    room = max_length - 1 - len(parts)
+    if len(parts) == 1 or sum(map(len, parts)) <= room:
+        return [room] * len(parts)
+    short = min(len(parts[0]), len(parts[1]), room // 2)
+    long = room - short
+    return [short, long] if len(parts[0]) <= len(parts[1]) else [long, short]
 
 
 def _wordpiece(vocab: dict[str, int], lowercase: bool) -> Library:

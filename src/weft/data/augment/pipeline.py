@@ -1,0 +1,78 @@
+"""An AugmentConfig applied to a batch: each step draws from its own stream, keyed by (seed, step, index)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.data import noise
+from weft.data.augment import colour
+from weft.data.augment.geometry import crop_boxes, flip, padded_crop, resized_crop
+from weft.data.augment.mixing import Mix, draw_mix, erase
+from weft.data.augment.policy import rand_augment, trivial_augment
+from weft.data.config import AugmentConfig
+
+Index = NDArray[np.int64]
+Draws = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Augmenter:
+    """What training does to images: `pixels` before normalisation, `erase` and `mix` after it."""
+
+    config: AugmentConfig
+    seed: int
+
+    def draws(self, name: str, step: int, index: Index, count: int) -> Draws:
+        """(batch, count) uniform numbers of the stream `name` for the examples of a step."""
+        return noise.uniform(noise.key(self.seed, "augment", name, step), index, count)
+
+    def boxes(self, step: int, index: Index) -> Draws | None:
+        """(batch, 4) random-resized crops, for those who can cut them while decoding."""
+        if self.config.resized_crop is None:
+            return None
+        return crop_boxes(self.draws("resized_crop", step, index, 4), self.config.resized_crop)
+
+    def pixels(self, images: Tensor, step: int, index: Index, cropped: bool = False) -> Tensor:
+        """(batch, channels, height, width) uint8, changed; `cropped` images have had their random-resized crop."""
+        config = self.config
+        boxes = None if cropped else self.boxes(step, index)
+        if boxes is not None:
+            images = resized_crop(images, boxes)
+        if config.crop_padding:
+            images = padded_crop(images, self.draws("crop", step, index, 2), config.crop_padding)
+        if config.flip:
+            images = flip(images, self.draws("flip", step, index, 1))
+        if config.jitter:
+            images = self._jitter(images, self.draws("jitter", step, index, 3))
+        if config.policy == "trivial":
+            images = trivial_augment(images, self.draws("trivial", step, index, 3))
+        elif config.policy == "rand":
+            draws = self.draws("rand", step, index, 2 * config.rand_layers)
+            images = rand_augment(images, draws, config.rand_layers, config.rand_magnitude)
+        return images
+
+    def erase(self, images: Tensor, step: int, index: Index) -> Tensor:
+        """Normalised images, some with a rectangle erased."""
+        if not self.config.erasing:
+            return images
+        return erase(images, self.draws("erasing", step, index, 5), self.config.erasing)
+
+    @property
+    def mixes(self) -> bool:
+        return (self.config.mixup > 0 or self.config.cutmix > 0) and self.config.mix_probability > 0
+
+    def mix(self, step: int, index: Index, like: Tensor) -> Mix:
+        """How each example is mixed with its partner."""
+        config = self.config
+        draws = self.draws("mix", step, index, 5)
+        return draw_mix(draws, like.shape, config.mixup, config.cutmix, config.mix_probability)
+
+    def _jitter(self, images: Tensor, draws: Draws) -> Tensor:
+        factors = 1 + (draws * 2 - 1) * self.config.jitter
+        images = colour.brightness(images, factors[:, 0])
+        images = colour.contrast(images, factors[:, 1])
+        return colour.saturation(images, factors[:, 2])

@@ -1,0 +1,131 @@
+"""The content cache: tensors that are slow to make, under a name made of content and transform.
+
+An entry is one safetensors file, written beside its place and renamed into it, so that it is there whole or not at
+all. Builders of the same entry queue at a lock that the system releases if its holder dies. A checksum in the header
+finds damage; a damaged entry is made again. When the folder outgrows its limit, what was not used for longest goes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+Tensors = dict[str, Tensor]
+LIMIT = 10 << 30
+_ENDING = ".safetensors"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, for listings."""
+
+    path: Path
+    size: int
+    used: float  # seconds since the epoch
+    about: str
+
+
+class Cache:
+    """A folder of entries; by default $WEFT_CACHE or ~/.cache/weft, of $WEFT_CACHE_LIMIT bytes or ten gibibytes."""
+
+    def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
+        self.folder = folder or Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
+        self.limit = limit if limit is not None else int(os.environ.get("WEFT_CACHE_LIMIT", LIMIT))
+
+    def get(self, key: str, about: str, build: Callable[[], Tensors]) -> Tensors:
+        """The entry `key`, built and stored if it is not there; `about` says what it is, for listings."""
+        path = self.folder / f"{key}{_ENDING}"
+        if (found := _load(path)) is not None:
+            return found
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._lock(key):
+                if (found := _load(path)) is None:  # nobody made it while we waited
+                    found = build()
+                    self._store(path, found, about)
+                return found
+        except OSError as error:
+            warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)
+            return build()
+
+    def entries(self) -> list[Entry]:
+        """All entries, the least recently used first."""
+        found = []
+        for path in self.folder.glob(f"*{_ENDING}"):
+            try:
+                status = path.stat()
+                with safe_open(path, "pt") as file:
+                    about = (file.metadata() or {}).get("about", "")
+            except (OSError, SafetensorError):
+                about, status = "damaged", path.stat()
+            found.append(Entry(path, status.st_size, status.st_mtime, about))
+        return sorted(found, key=lambda entry: (entry.used, entry.path))
+
+    def clear(self) -> int:
+        """Remove all entries and what killed builders left behind; how many bytes that freed."""
+        freed = 0
+        for path in [*self.folder.glob(f"*{_ENDING}"), *self.folder.glob("*.part")]:
+            freed += path.stat().st_size
+            path.unlink(missing_ok=True)
+        return freed
+
+    def _store(self, path: Path, tensors: Tensors, about: str) -> None:
+        part = path.with_suffix(".part")  # a killed builder's remains are overwritten: we hold the lock
+        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        save_file(tensors, part, metadata={"about": about, "checksum": _checksum(tensors)})
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+        self._trim(path)
+
+    def _trim(self, latest: Path) -> None:
+        """Remove what was not used for longest until the folder fits; files in use stay readable to their readers."""
+        entries = self.entries()
+        excess = sum(entry.size for entry in entries) - self.limit
+        for entry in entries:
+            if excess > 0 and entry.path != latest:
+                entry.path.unlink(missing_ok=True)
+                excess -= entry.size
+
+    @contextmanager
+    def _lock(self, key: str) -> Iterator[None]:
+        with (self.folder / f"lock-{key[:2]}").open("w") as file:  # 256 locks at most, shared by unrelated entries
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _load(path: Path) -> Tensors | None:
+    """The tensors of an entry, mapped from its file; None if it is not there, or damaged and now removed."""
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+            expected = (file.metadata() or {}).get("checksum")
+    except FileNotFoundError:
+        return None
+    except (SafetensorError, OSError):
+        path.unlink(missing_ok=True)
+        return None
+    if expected != _checksum(tensors):
+        path.unlink(missing_ok=True)
+        return None
+    os.utime(path)
+    return tensors
+
+
+def _checksum(tensors: Tensors) -> str:
+    state = blake2b(digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        state.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        state.update(memoryview(tensor.contiguous().view(-1).view(torch.uint8).numpy()))
+    return state.hexdigest()
