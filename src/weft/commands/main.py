@@ -17,6 +17,7 @@ from weft.errors import WeftError, nearest
 VERBS = {
     "models": "list the networks there are",
     "describe": "shapes, parameters, multiply-adds, receptive field and memory of a network",
+    "data": "what a source holds, its augmentations on a sheet, the cache",
     "train": "train a network on a source; stop and resume it",
 }
 

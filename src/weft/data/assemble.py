@@ -76,7 +76,7 @@ class TextBatch:
                 self.split.targets[index[mine]]
             )
         raws, targets = self.split.read(index)
-        encoded = self.transform.encode(raws)
+        encoded = self.transform.encode(list(raws))
         width = bucket(max((len(ids) for ids, _ in encoded), default=1), limit)
         return pad_batch(encoded[mine], pad_id, limit, width), _tensor(targets[mine])
 

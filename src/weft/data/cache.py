@@ -127,5 +127,5 @@ def _checksum(tensors: Tensors) -> str:
     state = blake2b(digest_size=16)
     for name, tensor in sorted(tensors.items()):
         state.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-        state.update(memoryview(tensor.contiguous().view(-1).view(torch.uint8).numpy()))
+        state.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
     return state.hexdigest()

@@ -21,6 +21,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 _JPEG = b"\xff\xd8\xff"
 _ORIENTATION = 0x0112  # EXIF tag: how the camera was held
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)  # our own cap is lower and names the file
 
 
 class BadImage(Exception):
@@ -78,7 +79,7 @@ def _decode_pillow(data: bytes, max_pixels: int) -> Image.Image:
         with _open(data) as image:
             _cap(image.height, image.width, max_pixels)
             image.load()  # of an animation: the first frame
-            return ImageOps.exif_transpose(image)
+            return ImageOps.exif_transpose(image) if "exif" in image.info else image
     except BadImage:
         raise
     except Exception as error:  # Pillow's plugins raise almost anything on damaged files
@@ -86,9 +87,7 @@ def _decode_pillow(data: bytes, max_pixels: int) -> Image.Image:
 
 
 def _open(data: bytes) -> Image.Image:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # our own cap comes next
-        return Image.open(io.BytesIO(data), formats=FORMATS)
+    return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
 def _cap(height: int, width: int, max_pixels: int) -> None:
@@ -101,7 +100,8 @@ def _to_tensor(image: Image.Image, channels: int) -> Tensor:
         image = Image.fromarray(_upper_bits(np.asarray(image)))
     if "transparency" in image.info and image.mode == "P":
         image = image.convert("RGBA")
-    array = np.array(image.convert("L" if channels == 1 else "RGB"))
+    mode = "L" if channels == 1 else "RGB"
+    array = np.array(image if image.mode == mode else image.convert(mode))
     return torch.from_numpy(array.reshape(*array.shape[:2], channels)).permute(2, 0, 1)
 
 

@@ -76,20 +76,20 @@ def _shape(raw: Any) -> tuple[int, int, int]:
 def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation of each channel, of values in [0, 1], over the training images.
 
-    From sums of integers, so exact and the same in any order. Images that do not fit into memory are sampled.
+    From counts of the 256 levels, so exact and the same in any order. Images not kept in memory are sampled.
     """
     train = source.splits["train"]
     pixels = pixels_of(source, train, transform, os.cpu_count() or 1)
     chosen = np.arange(len(train)) if isinstance(pixels, StoredPixels) else _spread(len(train), SAMPLE)
-    total, squares = np.zeros(transform.channels), np.zeros(transform.channels)
+    counts = np.zeros((transform.channels, 256))
     for chunk in np.array_split(chosen, math.ceil(len(chosen) / 512)):
-        levels = pixels.rows(chunk, None)[0].to(torch.int32)
-        total += levels.sum((0, 2, 3)).numpy()
-        squares += levels.square_().sum((0, 2, 3)).numpy()
-    count = len(chosen) * transform.size**2
-    mean = total / count
-    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    return tuple((mean / 255).tolist()), tuple(np.where(std > 1e-3, std / 255, 1.0).tolist())
+        images = pixels.rows(chunk, None)[0]
+        for channel in range(transform.channels):
+            counts[channel] += torch.bincount(images[:, channel].flatten(), minlength=256).numpy()
+    weights, levels = counts / counts.sum(1, keepdims=True), np.arange(256) / 255
+    mean = weights @ levels
+    std = np.sqrt(np.maximum(weights @ levels**2 - mean**2, 0))
+    return tuple(mean.tolist()), tuple(np.where(std > 1e-3, std, 1.0).tolist())  # a flat channel stays at zero
 
 
 def _fit_vector(train: Split, config: TransformConfig, columns: list[str]) -> VectorTransform:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -44,7 +45,7 @@ class DecodedPixels:
     """Images decoded by worker threads when they are asked for; the decoders let go of Python's lock."""
 
     def __init__(self, split: Split, transform: ImageTransform, workers: int) -> None:
-        self.split, self.transform = split, transform
+        self.split, self.transform, self.workers = split, transform, workers
         self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
 
     def rows(self, index: Index, boxes: Boxes | None) -> tuple[Tensor, NDArray[Any], bool]:
@@ -57,9 +58,17 @@ class DecodedPixels:
             except BadImage as error:
                 raise refusal(self.split.place(int(index[slot])), str(error)) from error
 
-        images = list((self.pool.map if self.pool else map)(one, range(len(raws))))
+        images = self._share_out(one, len(raws))
         empty = torch.empty(0, transform.channels, transform.size, transform.size, dtype=torch.uint8)
         return (torch.stack(images) if images else empty), targets, boxes is not None
+
+    def _share_out(self, one: Callable[[int], Tensor], count: int) -> list[Tensor]:
+        """one(0), ..., one(count - 1), a run of them for each worker: a task for each would cost too much."""
+        if self.pool is None:
+            return [one(slot) for slot in range(count)]
+        runs = np.array_split(np.arange(count), self.workers)
+        done = self.pool.map(lambda run: [one(int(slot)) for slot in run], runs)
+        return [image for images in done for image in images]
 
 
 def decode_all(split: MemorySplit, transform: ImageTransform, workers: int) -> Tensor:

@@ -51,8 +51,7 @@ class Opening:
 
     def _splits(self, roles: Roles) -> dict[str, Split]:
         table = self.reading.tables[roles.train]
-        cut = self._cut_memory if isinstance(table, Table) else self._cut_stream
-        parts = cut(roles, table)  # type: ignore[operator]
+        parts = self._cut_memory(roles, table) if isinstance(table, Table) else self._cut_stream(roles, table)
         if roles.report:
             parts["report"] = self._whole(roles.report)
         else:

@@ -161,9 +161,10 @@ def load(folder: str | os.PathLike[str]) -> Transform:
     stored = json.loads((folder / FILE).read_text(encoding="utf-8")).get("weft")
     if stored is None:
         raise WeftError(f"{folder / FILE} was not written by weft: its section 'weft' is missing")
-    kind = ImageTransform if stored.pop("kind") == "image" else VectorTransform
+    kind: Any = ImageTransform if stored.pop("kind") == "image" else VectorTransform
     stored.pop("decoder", None)
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
+    transform: Transform = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()})
+    return transform
 
 
 def resize_short(image: Tensor, side: int) -> Tensor:

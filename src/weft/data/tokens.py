@@ -31,7 +31,8 @@ class Tokenizer:
         if missing:
             raise WeftError(f"the vocabulary lacks {', '.join(missing)}; it is not a BERT vocabulary")
         self.library = library
-        ids: list[int] = [library.token_to_id(marker) for marker in MARKERS]
+        ids: list[Any] = [library.token_to_id(marker) for marker in MARKERS]
+        self.pad_id: int
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         self.vocab_size: int = library.get_vocab_size()
         library.no_padding()
@@ -139,7 +140,7 @@ def _parts(raw: Any) -> tuple[str, ...]:
 
 
 def _chunks(text: str) -> list[str]:
-    """What lies between blanks, perhaps nothing. A bare `split()` would also part at letters that BERT's cleaning drops."""
+    """What lies between blanks, perhaps nothing. A bare `split()` would also part at letters that BERT drops."""
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ").split(" ")
 
 

@@ -88,8 +88,8 @@ def _read(file: Path) -> Lines:
 def _read_csv(stream: Any, file: Path) -> Lines:
     """The first row names the columns, unless all its cells are numbers."""
     csv.field_size_limit(_LIMIT)
-    quoting = csv.QUOTE_NONE if file.suffix == ".tsv" else csv.QUOTE_MINIMAL
-    reader = csv.reader(stream, delimiter="\t" if file.suffix == ".tsv" else ",", quoting=quoting)
+    tabs = file.suffix == ".tsv"  # where a quotation mark is a letter like any other
+    reader = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(stream)
     rows = ((reader.line_num, row) for row in reader if row)
     _, head = next(rows, (0, []))
     if not head:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from weft.data.config import SourceConfig
@@ -32,6 +33,10 @@ def from_datasets(found: Any, name: str, config: SourceConfig) -> Reading:
     tables = {}
     for split, dataset in found.items():
         table = dataset.with_format("arrow")[:]
-        tables[split] = arrow_table(table, columns, lambda row, split=split: f"{name} {split} row {row}", {})
+        tables[split] = arrow_table(table, columns, partial(_place, name, split), {})
     files = {split: str(dataset._fingerprint) for split, dataset in found.items()}
     return Reading(columns.modality, dict(tables), files, columns.names, list(columns.inputs))
+
+
+def _place(name: str, split: str, row: int) -> str:
+    return f"{name} {split} row {row}"

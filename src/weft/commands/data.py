@@ -1,0 +1,169 @@
+"""`weft data`: the sources there are, what a source holds, its augmentations on a sheet, the cache."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from weft.data.config import SourceConfig
+from weft.errors import WeftError
+
+if TYPE_CHECKING:  # torch comes only with a source
+    from weft.data.source import Source
+    from weft.data.summary import Summary
+
+SOURCES = {
+    "digits": "1,797 images of 8 × 8, 10 classes (scikit-learn)",
+    "breast_cancer": "569 vectors of 30 features, binary (scikit-learn)",
+    "diabetes": "442 vectors of 10 features, regression (scikit-learn)",
+    "pydocs": "docstrings of this Python's standard library, by package",
+    "FOLDER of images": "a sub-folder a class, below train, val and test or not",
+    "FILE or FOLDER .parquet": "Hugging Face layout; streamed when larger than memory",
+    "FILE or FOLDER .csv .tsv .jsonl .txt": "text, text pairs, vectors",
+    "FOLDER of IDX files": "as of MNIST, also .gz",
+    "FILE or FOLDER .tar": "WebDataset shards; streamed when larger than memory",
+    "hub:NAME[:CONFIGURATION]": "the Hugging Face Hub (pip install 'weft[hub]')",
+}
+FEW = 40  # classes that are listed one by one
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Sources of data: list them, show what one holds, see its images augmented, look after the cache."""
+
+    action: tyro.conf.Positional[Literal["list", "show", "augment", "cache"]] = "list"
+    """list: the kinds of source; show: what SOURCE holds; augment: a sheet of SOURCE's images under each augmentation;
+    cache: what the cache holds"""
+    source: tyro.conf.Positional[str] = ""
+    """an embedded set, a path, or hub:NAME"""
+    reading: Annotated[SourceConfig, tyro.conf.arg(name="")] = field(default_factory=SourceConfig)
+    sheet: Path | None = None
+    """where the contact sheet goes; by default a PNG named after the source in this folder"""
+    rows: int = 5
+    """sample rows that `show` prints for text and vectors"""
+    clear: bool = False
+    """with `cache`: remove all entries"""
+
+
+def run(arguments: Arguments) -> None:
+    """Do what the first word asks."""
+    console = Console(highlight=False)
+    if arguments.action == "list":
+        list_sources(console)
+    elif arguments.action == "cache":
+        show_cache(console, arguments.clear)
+    else:
+        if not arguments.source:
+            raise WeftError(
+                f"weft data {arguments.action} needs a source, for instance: {', '.join(list(SOURCES)[:4])}"
+            )
+        from weft.data import open_source
+
+        source = open_source(arguments.source, arguments.reading)
+        (show if arguments.action == "show" else augment)(console, source, arguments)
+
+
+def list_sources(console: Console) -> None:
+    """Everything that `open_source` understands."""
+    table = Table("source", "what it is", box=None, header_style="bold")
+    for name, what in SOURCES.items():
+        table.add_row(name, what)
+    console.print(table)
+
+
+def show(console: Console, source: Source, arguments: Arguments) -> None:
+    """Splits, counts, balance, sizes, duplicates, notes; then a contact sheet or sample rows."""
+    from weft.data.summary import summarize
+
+    summary = summarize(source)
+    of = f"{len(source.classes)} classes" if source.classes else source.task
+    console.print(f"[bold]{source.name}[/]: {source.modality}, {of}, fingerprint {source.fingerprint}", soft_wrap=True)
+    print_splits(console, summary)
+    print_balance(console, source, summary)
+    for (later, earlier), count in summary.shared.items():
+        console.print(f"• {count:,} rows of {later} occur in {earlier} as well", soft_wrap=True)
+    for note in source.notes:
+        console.print(f"• {note}", soft_wrap=True, markup=False)
+    if source.modality == "image":
+        from weft.data.sheet import class_sheet
+
+        path = _sheet_path(arguments, "")
+        class_sheet(source, path)
+        console.print(f"contact sheet: {path}", soft_wrap=True)
+    else:
+        print_samples(console, source, arguments.rows)
+
+
+def print_splits(console: Console, summary: Summary) -> None:
+    """A line a split."""
+    table = Table("split", "rows", "inputs", "from", box=None, header_style="bold")
+    for name, split in summary.splits.items():
+        table.add_row(name, f"{split.rows:,}", split.sizes, split.origin)
+    console.print(table)
+
+
+def print_balance(console: Console, source: Source, summary: Summary) -> None:
+    """Rows of each class in each split; of many classes, only the rarest and the commonest."""
+    splits = {name: split.balance for name, split in summary.splits.items() if split.balance}
+    if not splits:
+        return
+    words = list(splits["train"])
+    if len(words) > FEW:
+        words = sorted(words, key=splits["train"].__getitem__)
+        words = [*words[:3], *words[-3:]]
+    table = Table("class" if source.classes else "target", *splits, box=None, header_style="bold")
+    for word in words:
+        table.add_row(word, *(f"{balance[word]:,}" for balance in splits.values()))
+    console.print(table)
+
+
+def print_samples(console: Console, source: Source, rows: int) -> None:
+    """Some training rows with their targets."""
+    from weft.data.summary import samples, target_name
+
+    for raw, target in samples(source, "train", rows):
+        text = (
+            raw
+            if isinstance(raw, str)
+            else " ‖ ".join(f"{part:.4g}" if source.modality == "vector" else part for part in raw)
+        )
+        name = target_name(source, target)
+        line = (f"[{name}] " if name else "") + " ".join(text.split())
+        console.print(line if len(line) <= 160 else line[:159] + "…", soft_wrap=True, markup=False)
+
+
+def augment(console: Console, source: Source, arguments: Arguments) -> None:
+    """The same images under each augmentation."""
+    from weft.data.sheet import augment_sheet
+
+    path = _sheet_path(arguments, "-augment")
+    augment_sheet(source, path, arguments.reading.seed)
+    console.print(f"augmentation sheet: {path}", soft_wrap=True)
+
+
+def show_cache(console: Console, clear: bool) -> None:
+    """Entries with size and age; or remove them."""
+    from weft.data.cache import Cache
+
+    cache = Cache()
+    if clear:
+        console.print(f"removed {cache.clear() / 1e6:,.1f} MB from {cache.folder}", soft_wrap=True)
+        return
+    table = Table("MB", "last used", "entry", box=None, header_style="bold")
+    for entry in cache.entries():
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        table.add_row(f"{entry.size / 1e6:,.1f}", used, entry.about)
+    console.print(table)
+    total = sum(entry.size for entry in cache.entries())
+    console.print(f"{total / 1e6:,.1f} MB of {cache.limit / 1e6:,.0f} in {cache.folder}", soft_wrap=True)
+
+
+def _sheet_path(arguments: Arguments, suffix: str) -> Path:
+    name = Path(arguments.source.replace(":", "-")).name
+    return arguments.sheet or Path(f"{name}{suffix}.png")

@@ -1,0 +1,91 @@
+"""Contact sheets: images in rows with a word beside each row, as one PNG."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from weft.data.assemble import ImageBatch
+from weft.data.augment.pipeline import Augmenter
+from weft.data.config import AugmentConfig, TransformConfig
+from weft.data.fitting import fit
+from weft.data.images import DecodedPixels
+from weft.data.preprocess import ImageTransform
+from weft.data.source import Source
+from weft.errors import WeftError
+
+CELL = 64  # least side of an image on a sheet
+LABEL = 120  # pixels for the words on the left
+EACH = {
+    "flip": AugmentConfig(flip=True),
+    "crop": AugmentConfig(crop_padding=4),
+    "resized crop": AugmentConfig(resized_crop=(0.35, 1.0)),
+    "colour jitter": AugmentConfig(jitter=0.4),
+    "TrivialAugment": AugmentConfig(policy="trivial"),
+    "RandAugment": AugmentConfig(policy="rand"),
+    "erasing": AugmentConfig(erasing=1.0),
+    "Mixup": AugmentConfig(mixup=1.0),
+    "CutMix": AugmentConfig(cutmix=1.0),
+}
+"""The augmentations that `augment_sheet` shows, a row each."""
+
+
+def class_sheet(source: Source, path: Path, columns: int = 10, rows: int = 40) -> None:
+    """The first training images of each class, or of the split where there are no classes."""
+    transform = _transform(source)
+    split = source.splits["train"]
+    pixels = DecodedPixels(split, transform, workers=0)
+    targets = split.targets if source.classes else np.arange(len(split)) // columns
+    lines = []
+    for value in np.unique(targets)[:rows]:
+        name = source.classes[int(value)] if source.classes else ""
+        lines.append((name, pixels.rows(np.flatnonzero(targets == value)[:columns], None)[0]))
+    draw(lines, path)
+
+
+def augment_sheet(source: Source, path: Path, seed: int = 0, columns: int = 12) -> None:
+    """The same images under each augmentation."""
+    transform = _transform(source)
+    split = source.splits["train"]
+    pixels = DecodedPixels(split, transform, workers=0)
+    index = split.order(seed, 0, min(columns, len(split)))
+    lines = [("as they are", pixels.rows(index, None)[0])]
+    for name, config in EACH.items():
+        config = replace(config, crop_padding=max(1, transform.size // 8)) if config.crop_padding else config
+        batch = ImageBatch(split, transform, pixels, Augmenter(config, seed), len(source.classes))
+        lines.append((name, _levels(batch(0, index, slice(None))[0]["x"])))
+    draw(lines, path)
+
+
+def draw(lines: list[tuple[str, Tensor]], path: Path) -> None:
+    """Write rows of (word, (images, channels, height, width) uint8) as a PNG."""
+    side = lines[0][1].shape[-1]
+    scale = max(1, -(-CELL // side))
+    step = side * scale + 2
+    columns = max(len(images) for _, images in lines)
+    sheet = Image.new("RGB", (LABEL + columns * step, len(lines) * step), "white")
+    pen = ImageDraw.Draw(sheet)
+    for row, (name, images) in enumerate(lines):
+        pen.text((4, row * step + step // 2 - 6), name[:18], fill="black")
+        for column, image in enumerate(images):
+            cell = Image.fromarray(image.expand(3, -1, -1).permute(1, 2, 0).numpy())
+            sheet.paste(cell.resize((side * scale,) * 2, Image.Resampling.NEAREST), (LABEL + column * step, row * step))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sheet.save(path)
+
+
+def _transform(source: Source) -> ImageTransform:
+    if source.modality != "image":
+        raise WeftError(f"{source.name} holds no images but {source.modality}s; sheets and augmentation are for images")
+    transform = fit(source, TransformConfig(normalize="unit"))
+    assert isinstance(transform, ImageTransform)
+    return transform
+
+
+def _levels(images: Tensor) -> Tensor:
+    return (images * 255).round().clamp(0, 255).to(torch.uint8)
