@@ -114,8 +114,13 @@ def check_settings(config: NetworkConfig, known: dict[str, Any], origin: str) ->
 
 def classes_of(adapter: Adapter, checkpoint: Checkpoint) -> int:
     """The number of classes of a checkpoint, 0 without a head."""
-    bias = checkpoint.tensors.get(adapter.head[1])
-    return 0 if bias is None else bias.shape[0]
+    weight, bias = (checkpoint.tensors.get(name) for name in adapter.head[:2])
+    if weight is None and bias is None:
+        return 0
+    if weight is None or bias is None:
+        lost = adapter.head[0] if weight is None else adapter.head[1]
+        raise WeftError(f"{checkpoint.origin} has only half a head: it lacks {lost}; fetch it again")
+    return bias.numel()
 
 
 def translated(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> dict[str, Tensor]:

@@ -31,6 +31,16 @@ from weft.nn.spatial import DenseSpatial, Layout, Toeplitz2dSpatial, ToeplitzSpa
 Tensors = Mapping[str, Tensor]
 
 
+def interpolation(old: int, new: int) -> Tensor:
+    """The matrix (new, old) of bicubic interpolation along one axis; its rows sum to one.
+
+    It is what torch does to unit vectors. (torch's antialiased interpolation of a whole grid is wrong along the rows
+    of a grid with a single column.)
+    """
+    units = torch.eye(old, dtype=torch.float64)[None, None]
+    return F.interpolate(units, (old, new), mode="bicubic", antialias=True)[0, 0].T
+
+
 @dataclass(frozen=True)
 class GridMove:
     """From one grid of patches to another."""
@@ -41,9 +51,9 @@ class GridMove:
     def target(self, x: Tensor, fresh: Tensor | None = None) -> Tensor:
         """(old tokens, …) → (new tokens, …), interpolated."""
         extra, field = x[: self.old.extra], x[self.old.extra :]
-        image = field.reshape(*self.old.grid, -1).permute(2, 0, 1)[None].to(torch.promote_types(x.dtype, torch.float32))
-        moved = F.interpolate(image, self.new.grid, mode="bicubic", antialias=True)[0]
-        moved = moved.permute(1, 2, 0).reshape(prod(self.new.grid), *x.shape[1:])
+        rows, columns = map(interpolation, self.old.grid, self.new.grid)
+        image = field.reshape(*self.old.grid, -1).double()
+        moved = torch.einsum("rh,cw,hwx->rcx", rows, columns, image).reshape(-1, *x.shape[1:])
         return torch.cat([extra, moved.to(x.dtype)])
 
     def source(self, x: Tensor) -> Tensor:
