@@ -125,8 +125,9 @@ def classes_of(adapter: Adapter, checkpoint: Checkpoint) -> int:
 
 def translated(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> dict[str, Tensor]:
     """The checkpoint's tensors by weft's names, each used exactly once; without the head where the classes differ."""
-    stored, wanted = dict(checkpoint.tensors), list(network.state_dict())
-    theirs, ours = classes_of(adapter, checkpoint), network.config.num_classes
+    stored, own = dict(checkpoint.tensors), network.state_dict()
+    wanted = list(own)
+    theirs, ours = classes_of(adapter, checkpoint), own["head.bias"].numel() if "head.bias" in own else 0
     if theirs != ours:
         stored = {name: tensor for name, tensor in stored.items() if name not in adapter.head}
         wanted = [name for name in wanted if not name.startswith("head.")]
