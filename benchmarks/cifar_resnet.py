@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,11 +49,10 @@ def accuracy(depth: int, folder: Path) -> float:
 
 def main(folder: Path) -> int:
     failed = False
-    print("| network | accuracy | published | seconds |\n|---|---|---|---|")
+    print("| network | accuracy, % | published, % |\n|---|---|---|")
     for depth, published in PUBLISHED.items():
-        start = time.perf_counter()
         got = accuracy(depth, folder)
-        print(f"| ResNet-{depth} | {got:.2f} | {published:.2f} | {time.perf_counter() - start:.0f} |", flush=True)
+        print(f"| ResNet-{depth} | {got:.2f} | {published:.2f} |", flush=True)
         failed |= round(got, 2) != published
     return int(failed)
 
