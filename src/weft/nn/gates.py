@@ -7,9 +7,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from weft.nn.spatial import SPATIAL, Layout
+from weft.nn.spatial import SPATIAL, Layout, mix_tokens
 
 Form = Literal["linear", "additive", "multiplicative", "split"]
 
@@ -52,8 +51,7 @@ class SpatialGate(nn.Module):
         kept, moved = z.chunk(2, dim=-1) if self.form == "split" else (z, z)
         tokens = z.shape[1]
         moved = mask_tokens(self.norm(moved), mask)
-        # A linear layer over the transposed tokens is faster than a batched W @ Z on the processors measured.
-        mixed = F.linear(moved.transpose(1, 2), self.spatial.matrix(tokens), self.bias[:tokens]).transpose(1, 2)
+        mixed = mix_tokens(moved, self.spatial.matrix(tokens), self.bias[:tokens])
         if attended is not None:
             mixed = mixed + attended
         if self.form == "linear":

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from weft.nn.activations import activation
 from weft.nn.attention import Attention
 from weft.nn.gates import mask_tokens
-from weft.nn.spatial import Layout
+from weft.nn.spatial import Layout, mix_tokens
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,9 @@ class RandomMixer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         tokens = x.shape[1]
         weight = self.weight[:tokens, :tokens]
-        if mask is None:
-            return weight @ x / weight.sum(-1, keepdim=True)
-        real = mask.to(x.dtype)
+        real = x.new_ones(1, tokens) if mask is None else mask.to(x.dtype)
         share = real @ weight.T  # (batch, tokens): what each row's weights on real tokens sum to
-        return weight @ mask_tokens(x, mask) / share[..., None]
+        return torch.bmm(weight.expand(x.shape[0], -1, -1), mask_tokens(x, mask)) / share[..., None]
 
 
 class PoolingMixer(nn.Module):
@@ -104,9 +102,8 @@ class TokenMLP(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         tokens = x.shape[1]
-        x = mask_tokens(x, mask).transpose(1, 2)
-        hidden = self.act(F.linear(x, self.fc1.weight[:, :tokens], self.fc1.bias))
-        return F.linear(hidden, self.fc2.weight[:tokens], self.fc2.bias[:tokens]).transpose(1, 2)
+        hidden = self.act(mix_tokens(mask_tokens(x, mask), self.fc1.weight[:, :tokens], self.fc1.bias))
+        return mix_tokens(hidden, self.fc2.weight[:tokens], self.fc2.bias[:tokens])
 
 
 MIXERS: dict[str, Callable[[Socket], nn.Module]] = {
