@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from weft.data.config import SourceConfig
@@ -73,7 +74,7 @@ def list_sources(console: Console) -> None:
     """Everything that `open_source` understands."""
     table = Table("source", "what it is", box=None, header_style="bold")
     for name, what in SOURCES.items():
-        table.add_row(name, what)
+        table.add_row(escape(name), escape(what))
     console.print(table)
 
 

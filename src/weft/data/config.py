@@ -67,7 +67,7 @@ class AugmentConfig:
     resized_crop: tuple[float, float] | None = None
     """random-resized crop: smallest and largest share of the image's area, (0.35, 1.0) for instance"""
     crop_padding: int = Field(default=0, ge=0)
-    """padded crop: shift by up to this many pixels, filled with the training mean's colour (black)"""
+    """padded crop: shift by up to this many pixels each way, black coming in"""
     flip: bool = False
     """mirror half of the images"""
     jitter: float = Field(default=0.0, ge=0.0, le=1.0)

@@ -22,7 +22,7 @@ from weft.data.assemble import ImageBatch, TextBatch, VectorBatch
 from weft.data.augment.pipeline import Augmenter
 from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.fitting import fit
-from weft.data.order import Plan, bucketed, in_order, shuffled
+from weft.data.order import Plan, bucketed, bucketed_stream, in_order, shuffled
 from weft.data.preprocess import ImageTransform, TextTransform, Transform
 from weft.data.source import Source
 from weft.data.split import MemorySplit, Split
@@ -114,6 +114,8 @@ def batches(
         plan = in_order(len(split), batch_size)
     elif lengths is not None:
         plan = bucketed(lengths, batch_size, seed)
+    elif isinstance(transform, TextTransform):
+        plan = bucketed_stream(split, batch_size, seed)
     else:
         plan = shuffled(split, batch_size, seed)
     return Batches(split, plan, assemble, transform, batch_size, train, rank, world)

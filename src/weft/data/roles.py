@@ -58,18 +58,16 @@ def _first(names: list[str], labelled: set[str], *starts: str) -> str | None:
 def carve(
     targets: NDArray[np.generic] | None, groups: NDArray[np.int64] | None, share: float, stream: int, rows: int
 ) -> NDArray[np.bool_]:
-    """(rows,) True for about `share` of the rows: whole groups, or else the same share of every class.
+    """(rows,) True for about `share` of the groups (rows, if there are none), the same share of every class.
 
-    With at least two rows, at least one is taken and at least one is left.
+    A group counts as of its first row's class. Of a class with two groups or more, one at least is taken and one left.
     """
-    if groups is not None:
-        picked = _share_of(np.arange(int(groups.max()) + 1), share, stream)
-        return np.isin(groups, picked)
-    taken = np.zeros(rows, dtype=bool)
-    for value in [None] if targets is None else np.unique(targets):
-        members = np.arange(rows) if targets is None else np.flatnonzero(targets == value)
-        taken[_share_of(members, share, stream)] = True
-    return taken
+    numbers, firsts = np.unique(np.arange(rows) if groups is None else groups, return_index=True)
+    taken = np.zeros(len(numbers), dtype=bool)
+    strata = np.zeros(len(numbers)) if targets is None else targets[firsts]
+    for value in np.unique(strata):
+        taken[_share_of(np.flatnonzero(strata == value), share, stream)] = True
+    return taken if groups is None else taken[np.searchsorted(numbers, groups)]
 
 
 def _share_of(members: Index, share: float, stream: int) -> Index:

@@ -30,7 +30,10 @@ class MemorySplit:
     rows: Index
     targets: NDArray[Any]  # of the examples, not of the table's rows
     origin: str  # where they come from, in words
-    streamed = False
+
+    @property
+    def labelled(self) -> bool:
+        return self.table.labelled
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,7 +78,6 @@ class StreamSplit:
     """
 
     WINDOW = 8  # blocks whose rows are shuffled together
-    streamed = True
 
     def __init__(self, shards: Shards, labels: Labels, modality: Modality, keep: Keep, origin: str) -> None:
         self.shards, self.labels, self.modality = shards, labels, modality
@@ -89,6 +91,10 @@ class StreamSplit:
 
     def __len__(self) -> int:
         return int(self.firsts[-1])
+
+    @property
+    def labelled(self) -> bool:
+        return self.shards.labelled
 
     @cached_property
     def targets(self) -> NDArray[Any]:

@@ -72,12 +72,9 @@ def _look(split: Split, source: Source) -> tuple[SplitSummary, NDArray[np.uint64
             prints += [_print(raw) for raw in inputs]
             sizes += list(pool.map(lambda pair: _size(split, *pair), zip(chunk.tolist(), inputs, strict=True)))
             targets.append(values)
-    return (
-        SplitSummary(
-            split.origin, len(split), _balance(np.concatenate(targets), source), _sizes(sizes, source.modality)
-        ),
-        np.array(prints, dtype=np.uint64),
-    )
+    balance = _balance(np.concatenate(targets), source) if split.labelled else {}
+    summary = SplitSummary(split.origin, len(split), balance, _sizes(sizes, source.modality))
+    return summary, np.array(prints, dtype=np.uint64)
 
 
 def _chunks(split: Split) -> Iterator[tuple[NDArray[np.int64], Any, NDArray[Any]]]:
