@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
@@ -99,13 +100,18 @@ def check_image(x: Tensor, in_chans: int, img_size: tuple[int, int] | None) -> N
 
 
 def check_text(ids: Tensor, mask: Tensor | None, max_length: int) -> None:
-    """Refuse ids that are too long, and rows in which all is padding."""
+    """Refuse ids that are too long, a mask that is not one, and rows in which all is padding."""
     if ids.ndim != 2:
         raise WeftError(f"expected word ids of shape (batch, tokens), got {tuple(ids.shape)}")
     if ids.shape[1] > max_length:
         raise WeftError(
             f"a text of {ids.shape[1]} tokens is longer than the network's {max_length}; "
             f"truncate it or use max_length={ids.shape[1]}"
+        )
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != ids.shape):
+        raise WeftError(
+            f"the mask must be bool, true for real tokens, and {tuple(ids.shape)} as the ids are; "
+            f"this one is {mask.dtype} {tuple(mask.shape)}"
         )
     if mask is not None and mask.device.type != "meta" and not bool(mask.any(1).all()):
         row = int((~mask.any(1)).nonzero()[0])

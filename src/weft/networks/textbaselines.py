@@ -18,6 +18,11 @@ def real_tokens(ids: Tensor, mask: Tensor | None) -> Tensor:
     return torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
 
 
+def _take(vectors: Tensor, order: Tensor) -> Tensor:
+    """The tokens of (batch, tokens, channels) in another order, (batch, tokens)."""
+    return vectors.gather(1, order[..., None].expand_as(vectors))
+
+
 class LSTM(Network):
     """Word vectors → bidirectional LSTM → maximum over real tokens → head (Conneau et al. 2017's pooling)."""
 
@@ -30,6 +35,7 @@ class LSTM(Network):
         self.lstm = nn.LSTM(
             config.dim, config.hidden_dim, num_layers=config.depth, bidirectional=True, batch_first=True
         )
+        self.head_drop = Dropout(config.drop_rate)
         initialise(self, "bert")
         self.head = make_head(self.head_inputs, config.num_classes)
         number_streams(self)
@@ -40,15 +46,20 @@ class LSTM(Network):
         vectors = self.drop(self.embed(x))
         if mask is None:
             return self.lstm(vectors)[0]
-        packed = nn.utils.rnn.pack_padded_sequence(vectors, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-        features, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])
-        return features
+        order = (~mask).byte().argsort(dim=1, stable=True)  # real tokens first, wherever the padding stands
+        return _take(self._packed(_take(vectors, order), mask.sum(1)), order.argsort(1))
+
+    def _packed(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """The recurrence over the first `lengths` tokens of each row; zeros after them."""
+        packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        total = vectors.shape[1]
+        return nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=total)[0]
 
     def forward_head(self, features: Tensor, mask: Tensor | None = None, *, pre_logits: bool = False) -> Tensor:
         if mask is not None:
             features = features.masked_fill(~mask[..., None], float("-inf"))
-        pooled = self.drop(features.amax(1))
-        return pooled if pre_logits else self.head(pooled)
+        pooled = features.amax(1)
+        return pooled if pre_logits else self.head(self.head_drop(pooled))
 
     def forward(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         return self.forward_head(self.forward_features(x, mask, segments), mask)
@@ -90,8 +101,8 @@ class TextConv(Network):
         return responses.masked_fill(touched[:, None] == 0, float("-inf")).amax(2)
 
     def forward_head(self, features: Tensor, mask: Tensor | None = None, *, pre_logits: bool = False) -> Tensor:
-        pooled = self.drop(features.squeeze(1))
-        return pooled if pre_logits else self.head(pooled)
+        pooled = features.squeeze(1)
+        return pooled if pre_logits else self.head(self.drop(pooled))
 
     def forward(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         return self.forward_head(self.forward_features(x, mask, segments), mask)
