@@ -35,7 +35,7 @@ class RCNN(Network):
         ]
         self.first, self.second = nn.Sequential(*layers[:2]), nn.Sequential(*layers[2:])
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
-        self.drop = Dropout(config.drop_rate)
+        self.drop1, self.drop2 = Dropout(config.drop_rate), Dropout(config.drop_rate)
         initialise(self, "he")
         self.head = make_head(config.width, config.num_classes)
         number_streams(self)
@@ -44,7 +44,7 @@ class RCNN(Network):
         """Images → the last feature map (batch, width, height/4, width/4). Any side from 4 will do."""
         check_image(x, self.config.in_chans, None)
         x = self.stem(x.contiguous(memory_format=torch.channels_last))
-        return self.second(self.drop(self.pool(self.first(self.drop(x)))))
+        return self.second(self.drop2(self.pool(self.first(self.drop1(x)))))
 
     def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
         pooled = features.amax((2, 3))
