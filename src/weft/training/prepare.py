@@ -96,7 +96,11 @@ def size_network(config: RunConfig, source: Source, transform: Transform) -> Net
         shape |= {"in_features": transform.features}
     else:
         shape |= {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
-    return configured(config.model, **{**shape, **config.network})
+    try:
+        return configured(config.model, **{**shape, **config.network})
+    except WeftError as error:
+        sides = " (--size sets the side, --network patch_size=… the patch)" if "image side" in str(error) else ""
+        raise WeftError(f"{error}{sides}") from error
 
 
 def create_network(network: NetworkConfig, seed: int) -> Network:

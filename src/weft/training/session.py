@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -57,7 +58,12 @@ def start(config: RunConfig, path: Path, display: Silent | None = None) -> Outco
     if team.rank == 0:
         run_folder.create(path)
         folder.write_asked(config)
-    return work(folder, config, team, display or choose_display(team.rank), started)
+    try:
+        return work(folder, config, team, display or choose_display(team.rank), started)
+    except WeftError:
+        if team.rank == 0 and folder.plan() is None:  # refused before anything was trained: leave no trace
+            shutil.rmtree(path)
+        raise
 
 
 def resume(path: Path, display: Silent | None = None, execution: Any = None) -> Outcome:
@@ -130,7 +136,8 @@ def set_threads(threads: int, world: int) -> None:
     """Share the machine's threads among its processes; same count, same bits."""
     local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
     torch.set_num_threads(max(1, threads // local))
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    if torch.cuda.is_available():  # CPU kernels used here are deterministic; the switch costs a second of imports
+        torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def set_out(run: Run, folder: RunFolder, started: float) -> tuple[Run, Progress]:

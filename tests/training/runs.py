@@ -1,0 +1,141 @@
+"""Small runs for the tests: configurations of every family, and processes that train them and can be killed.
+
+Processes are forked from a server that has torch loaded, so that starting one costs a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import tempfile
+import time
+from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.data.config import TransformConfig
+from weft.training import session
+from weft.training.checkpoints import Checkpoint, CheckpointStore
+from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.display import Silent
+from weft.training.journal import read_events
+
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(
+    ["training.runs", "sklearn.datasets", "sklearn.metrics", "torch._dynamo", "weft.networks.vit"]
+)
+
+TEXT = {"max_length": 32, "vocab_size": 512}
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "mlp": {"model": "mlp", "network": {"hidden": [32], "drop_rate": 0.1}},
+    "resnet": {"model": "resnet20_cifar", "network": {"layers": [1, 1], "widths": [8, 16]}},
+    "vit": {
+        "model": "vit_nano_p4_32",
+        "network": {"dim": 16, "depth": 2, "heads": 2, "hidden_dim": 32, "patch_size": 2},
+    },
+    "gmlp": {"model": "gmlp_nano_p4_32", "network": {"dim": 16, "depth": 2, "hidden_dim": 32, "patch_size": 2}},
+    "text": {"model": "gmlp_text_tiny", "network": {"dim": 16, "depth": 2, "hidden_dim": 32}},
+}
+
+
+def sentences() -> Path:
+    """A file of sentences in three classes, told apart by one word each; made once a session of tests."""
+    path = Path(tempfile.gettempdir()) / f"weft-sentences-{os.getuid()}" / "sentences.csv"
+    if not path.exists():
+        chance = random.Random(0)
+        words = ["".join(chance.choices("abcdefgh", k=chance.randint(2, 6))) for _ in range(200)]
+        lines = ["text,label"]
+        for number in range(600):
+            said = chance.choices(words, k=chance.randint(3, 20))
+            said.insert(chance.randrange(len(said)), ["red", "green", "blue"][number % 3])
+            lines.append(f"{' '.join(said)},{'rgb'[number % 3]}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def configure(family: str = "mlp", steps: int = 60, **changes: Any) -> RunConfig:
+    """A run of seconds; `changes` go to the section that knows them, or to the run itself."""
+    entry = FAMILIES[family]
+    config = RunConfig(
+        source=str(sentences()) if family == "text" else "digits",
+        model=entry["model"],
+        network=entry["network"],
+        budget=BudgetConfig(steps=steps),
+        optimisation=OptimisationConfig(batch_size=32),
+        execution=ExecutionConfig(threads=1, compile="no", precision="float32", checkpoint_every=7, eval_every=0.5),
+        transform=TransformConfig(**(TEXT if family == "text" else {})),
+    )
+    for name, value in changes.items():
+        section = next(
+            (s for s in ("optimisation", "execution", "budget", "objective") if hasattr(getattr(config, s), name)), None
+        )
+        change = {name: value} if section is None else {section: replace(getattr(config, section), **{name: value})}
+        config = replace(config, **change)
+    return config
+
+
+def train(config: RunConfig, folder: Path) -> dict[str, Any]:
+    """A whole run in this process; returns its record."""
+    record = session.start(config, folder, Silent()).record
+    assert record is not None
+    return record
+
+
+def begin_or_resume(config: RunConfig, folder: Path) -> None:
+    """What a process does: start the run, or go on where it stands. Exits with 128 + signal when interrupted."""
+    if (folder / "run.yaml").exists():
+        outcome = session.resume(folder, Silent())
+    else:
+        outcome = session.start(config, folder, Silent())
+    os._exit(128 + outcome.signal if outcome.signal else 0)
+
+
+def spawn(config: RunConfig, folder: Path) -> ForkServerProcess:
+    process = SERVER.Process(target=begin_or_resume, args=(config, folder))
+    process.start()
+    return process
+
+
+def interrupt(process: ForkServerProcess, folder: Path, how: int, chance: random.Random) -> bool:
+    """Signal a process at a random moment of its training; False when it had ended by then."""
+    events = len(read_events(folder / "metrics.jsonl"))
+    while process.is_alive() and len(read_events(folder / "metrics.jsonl")) <= events:
+        time.sleep(0.002)
+    time.sleep(chance.uniform(0, 0.15))
+    if not process.is_alive() or process.pid is None:
+        return False
+    os.kill(process.pid, how)
+    process.join()
+    return process.exitcode != 0
+
+
+def last_checkpoint(folder: Path) -> Checkpoint:
+    return CheckpointStore(folder / "checkpoints").require()
+
+
+def assert_same_bits(one: Checkpoint, other: Checkpoint) -> None:
+    """All tensors equal in every bit, and all numbers but the times."""
+    assert one.step == other.step
+    assert one.tensors.keys() == other.tensors.keys()
+    for name, value in one.tensors.items():
+        assert torch.equal(value, other.tensors[name]), f"{name} differs"
+    timeless = [
+        {k: v for k, v in c.numbers.items() if k not in {"seconds", "cpu_seconds", "waited", "saving"}}
+        for c in (one, other)
+    ]
+    for numbers in timeless:
+        for event in numbers["rollbacks"]:
+            event.pop("seconds", None)
+    assert json.dumps(timeless[0], sort_keys=True) == json.dumps(timeless[1], sort_keys=True)
+
+
+def curve(folder: Path) -> list[dict[str, Any]]:
+    """The events of a run without their times."""
+    return [{k: v for k, v in event.items() if k != "seconds"} for event in read_events(folder / "metrics.jsonl")]

@@ -1,0 +1,39 @@
+"""A run that is killed, terminated or interrupted, and resumed, ends with the bits of one that was left alone."""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from training.runs import FAMILIES, assert_same_bits, configure, curve, last_checkpoint, spawn, train
+from training.runs import interrupt as interrupt_process
+
+KILLS = 4
+
+
+def interrupted_run(config, folder: Path, how: int, chance: random.Random) -> int:
+    """Train in processes of which the first KILLS are signalled at random moments; returns how many were hit."""
+    hit = 0
+    for _ in range(KILLS):
+        process = spawn(config, folder)
+        hit += interrupt_process(process, folder, how, chance)
+    process = spawn(config, folder)
+    process.join()
+    assert process.exitcode == 0
+    return hit
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_resumed_runs_end_with_the_same_bits(family: str, how: int, tmp_path: Path) -> None:
+    config = configure(family, steps=120, model_ema=0.9, checkpoint_every=2, log_every=5)
+    train(config, tmp_path / "whole")
+    hit = interrupted_run(config, tmp_path / "cut", how, random.Random(f"{family}{how}"))
+    assert hit >= 2, "the run ended before it could be interrupted: make it longer"
+    assert_same_bits(last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "cut"))
+    assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
+    assert weights[0] == weights[1]
