@@ -51,8 +51,8 @@ class RandomMixer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         tokens = x.shape[1]
         weight = self.weight[:tokens, :tokens]
-        real = x.new_ones(1, tokens) if mask is None else mask.to(x.dtype)
-        share = real @ weight.T  # (batch, tokens): what each row's weights on real tokens sum to
+        # (batch, tokens) or (tokens,): what each row's weights on real tokens sum to
+        share = weight.sum(-1) if mask is None else mask.to(x.dtype) @ weight.T
         return torch.bmm(weight.expand(x.shape[0], -1, -1), mask_tokens(x, mask)) / share[..., None]
 
 
