@@ -155,6 +155,15 @@ def test_an_encoder_with_pretraining_heads_becomes_a_classifier(folder: Path) ->
     torch.testing.assert_close(ours.embed.words.weight, theirs.bert.embeddings.word_embeddings.weight)  # type: ignore[union-attr]
 
 
+def test_a_masked_language_model_without_a_pooler_becomes_a_classifier(folder: Path) -> None:
+    saved(transformers.BertForMaskedLM(bert_config()), folder)
+    with pytest.warns(UserWarning, match="heads of pre-training"), pytest.warns(UserWarning, match="starts fresh"):
+        ours = network_from_folder(folder, num_classes=2)
+    assert ours(text()["ids"]).shape == (4, 2)
+    with pytest.raises(WeftError, match="no place for a bert network"):
+        save_weights(ours, folder / "again", "huggingface")  # transformers' classifier always reads a pooler
+
+
 def test_an_encoder_of_minilm_shape_keeps_its_heads_and_eps(folder: Path) -> None:
     """M7's encoders: 6 layers of 384 channels and 12 heads, without a classifier, with names that bear no prefix."""
     shape: dict[str, Any] = {"num_hidden_layers": 6, "hidden_size": 384, "num_attention_heads": 12}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -196,3 +200,27 @@ def test_a_layout_without_a_place_for_the_network_says_so(tmp_path: Path) -> Non
         save_weights(small(), tmp_path / "folder", "timm")
     with pytest.raises(WeftError, match=re.escape("there is no layout 'keras'")):
         save_weights(small(), tmp_path / "x.safetensors", "keras")  # type: ignore[arg-type]
+
+
+fraction = st.floats(0, 1, exclude_max=True)
+hit = st.tuples(fraction, st.integers(0, 255))  # where, and the byte to put there
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kind=st.sampled_from(["safetensors", "npz"]), hits=st.lists(hit), cut=fraction)
+def test_damaged_bytes_end_in_a_sentence_or_in_numbers(
+    tmp_path: Path, kind: str, hits: list[tuple[float, int]], cut: float
+) -> None:
+    """A changed number goes unseen (only a checksum would tell); a changed name, shape or length does not."""
+    network, path = small(dim=2, hidden_dim=2, token_dim=2, depth=1), tmp_path / f"damaged.{kind}"
+    if kind == "npz":
+        np.savez_compressed(path, **{name: tensor.numpy() for name, tensor in network.state_dict().items()})
+    else:
+        save_weights(network, path)
+    content = bytearray(path.read_bytes())
+    for place, value in hits:
+        content[int(place * len(content))] = value
+    path.write_bytes(content[: -int(cut * len(content))] if cut > 0.5 else content)
+    with contextlib.suppress(WeftError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        load_weights(network, path)

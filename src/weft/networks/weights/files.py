@@ -6,7 +6,6 @@ Nothing here runs code from a checkpoint. A pickle is read only when the caller 
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +56,7 @@ def read_folder(folder: Path, unsafe_pickle: bool = False) -> Checkpoint:
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """All tensors that the index names, from the files beside it."""
     where = read_json(folder / INDEX).get("weight_map")
-    if not isinstance(where, dict):
+    if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
         raise WeftError(f"{folder / INDEX} has no `weight_map`; download the folder again")
     tensors: dict[str, Tensor] = {}
     for shard in sorted(set(where.values())):
@@ -75,7 +74,7 @@ def read_file(path: Path, unsafe_pickle: bool = False) -> Checkpoint:
     if path.suffix == ".safetensors":
         tensors, metadata = read_safetensors(path)
         beside = path.parent / "config.json"
-        config = json.loads(metadata[METADATA]) if METADATA in metadata else {}
+        config = parse_json(metadata[METADATA], path) if METADATA in metadata else {}
         if not config and path.name in NAMES and beside.is_file():
             config = read_json(beside)
         return Checkpoint(without_wrapper(tensors), config, str(path))
@@ -92,15 +91,15 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise WeftError(f"{path} is truncated or no .safetensors file ({error}); fetch it again") from None
+        raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)})") from None
 
 
 def read_npz(path: Path) -> dict[str, Tensor]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: torch.from_numpy(np.ascontiguousarray(file[name])) for name in file.files}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, TypeError, AttributeError) as error:
-        raise WeftError(f"{path} is truncated or no .npz file of plain arrays ({error}); fetch it again") from None
+    except Exception as error:  # a damaged zip can raise anything
+        raise WeftError(f"{path} is truncated or no .npz file of plain arrays ({first_line(error)})") from None
 
 
 def read_pickle(path: Path, unsafe_pickle: bool) -> dict[str, Tensor]:
@@ -113,8 +112,7 @@ def read_pickle(path: Path, unsafe_pickle: bool) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle can raise anything
-        first = str(error).partition("\n")[0]
-        raise WeftError(f"{path} cannot be read as weights alone ({first}); convert it to .safetensors") from None
+        raise WeftError(f"{path} cannot be read as weights alone ({first_line(error)}); use .safetensors") from None
     for key in ("state_dict", "model"):
         content = content.get(key, content) if isinstance(content, dict) else content
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
@@ -130,12 +128,23 @@ def without_wrapper(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text())
-    except (ValueError, OSError) as error:
+        return parse_json(path.read_text(), path)
+    except (UnicodeDecodeError, OSError) as error:
+        raise WeftError(f"{path} is damaged ({error}); fetch it again") from None
+
+
+def parse_json(text: str, path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
         raise WeftError(f"{path} is damaged ({error}); fetch it again") from None
     if not isinstance(content, dict):
         raise WeftError(f"{path} should hold one JSON object; fetch it again")
     return content
+
+
+def first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def some(names: list[str], count: int = 3) -> str:

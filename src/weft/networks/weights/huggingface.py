@@ -10,21 +10,27 @@ from weft.errors import WeftError
 from weft.networks.config import ImageTokensConfig, NetworkConfig, TextTokensConfig
 from weft.networks.weights.files import Checkpoint
 from weft.networks.weights.rules import BATCHED, STACKED, TOKEN, Adapter, Row, row
-from weft.networks.weights.timm import is_vit
+from weft.networks.weights.timm import is_vit, reads_class_token
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 LAYER = "encoder.layer.{n}"
 
 
 def is_bert(config: NetworkConfig) -> bool:
-    """An encoder as published: post-norm attention, a norm over the embeddings, and its head on the pooler."""
+    """An encoder as published: post-norm attention, segments, and a norm over the embeddings."""
     return (
         isinstance(config, TextTokensConfig)
         and config.family == "bert"
         and (config.block, config.mixer, config.positions) == ("mixed", "attention", "learned")
         and (config.norm_first, config.embed_norm, config.final_norm) == (False, True, False)
         and config.segments > 0
-        and (config.num_classes == 0 or (config.pool == "token" and config.pooler))
+    )
+
+
+def is_bert_classifier(config: NetworkConfig) -> bool:
+    """One whose head reads the pooler, as transformers' does, or that has none."""
+    return isinstance(config, TextTokensConfig) and (
+        config.num_classes == 0 or (config.pool == "token" and config.pooler)
     )
 
 
@@ -175,10 +181,11 @@ BERT = Adapter(
     holds="BERT",
     marks=frozenset({"embeddings.word_embeddings.weight", "encoder.layer.0.attention.self.query.weight"}),
     fits=is_bert,
+    faithful=is_bert_classifier,
     known=known,
     rename=plain_name,
     head=("classifier.weight", "classifier.bias"),
-    extras={r"position_ids$": "", r"^cls\.": "heads of pre-training"},
+    extras={r"position_ids$": "", r"^cls\.": "heads of pre-training", r"^pooler\.": "the pooler"},
     table=(
         row("embed.words.weight", "embeddings.word_embeddings.weight"),
         row("embed.segments.weight", "embeddings.token_type_embeddings.weight"),
@@ -199,11 +206,12 @@ VIT = Adapter(
     layout="Hugging Face",
     holds="ViT",
     marks=frozenset({"embeddings.patch_embeddings.projection.weight", "embeddings.cls_token"}),
-    fits=lambda config: is_vit(config) and isinstance(config, ImageTokensConfig) and config.pool == "token",
+    fits=is_vit,
+    faithful=reads_class_token,
     known=known,
     rename=plain_name,
     head=("classifier.weight", "classifier.bias"),
-    extras={r"^pooler\.": "the pooler, which classification does not use", r"mask_token$": "the mask token"},
+    extras={r"^pooler\.": "the pooler", r"mask_token$": "the mask token"},
     table=(
         row("embed.{p}", "embeddings.patch_embeddings.projection.{p}"),
         row("class_token", "embeddings.cls_token", form=TOKEN),

@@ -19,7 +19,7 @@ from weft.networks.backbone import TokenNetwork
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
 from weft.networks.weights import cifar, google, huggingface, timm
-from weft.networks.weights.files import Checkpoint, read, some
+from weft.networks.weights.files import Checkpoint, first_line, read, some
 from weft.networks.weights.own import OWN, is_own
 from weft.networks.weights.resizing import resized, stored_layout
 from weft.networks.weights.rules import Adapter, Rule
@@ -61,8 +61,7 @@ def load_checkpoint(network: Network, checkpoint: Checkpoint, grid: tuple[int, i
         if isinstance(network, TokenNetwork):
             tensors = fitted(network, tensors, stored_layout(network, tensors, known, grid), checkpoint.origin)
     except (RuntimeError, IndexError) as error:
-        first = str(error).partition("\n")[0]
-        raise WeftError(f"{checkpoint.origin} has tensors of strange shapes ({first}); fetch it again") from None
+        raise WeftError(f"{checkpoint.origin} has tensors of strange shapes ({first_line(error)})") from None
     own = network.state_dict()
     check_shapes(tensors, own, checkpoint.origin)
     network.load_state_dict({**own, **tensors})

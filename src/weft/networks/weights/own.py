@@ -8,7 +8,7 @@ from typing import Any
 from weft.networks.config import NetworkConfig
 from weft.networks.registry import FAMILIES, config_from_dict
 from weft.networks.weights.files import Checkpoint
-from weft.networks.weights.rules import Adapter, row
+from weft.networks.weights.rules import Adapter, always, row
 
 
 def config_json(config: NetworkConfig) -> dict[str, Any]:
@@ -35,7 +35,7 @@ OWN = Adapter(
     layout="weft",
     holds="",
     marks=frozenset(),
-    fits=lambda config: True,
+    fits=always,
     known=known,
     table=(row("{rest}"),),
 )

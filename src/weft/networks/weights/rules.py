@@ -76,6 +76,10 @@ def nothing_known(checkpoint: Checkpoint) -> dict[str, Any]:
     return {}
 
 
+def always(config: NetworkConfig) -> bool:
+    return True
+
+
 def unchanged(name: str) -> str:
     return name
 
@@ -84,9 +88,10 @@ def unchanged(name: str) -> str:
 class Adapter:
     """A foreign layout of one kind of network.
 
-    `marks` are names that every such checkpoint has. `fits` tells whether a network of weft can be written in it.
-    `known` gives the fields of weft's configuration that the checkpoint tells. `extras` are tensors that belong to no
-    network here, by pattern, with what they are. `rename` undoes what varies from file to file.
+    `marks` are names that every such checkpoint has. `fits` tells whether a network of weft has the same tensors, and
+    `faithful` whether the other library would also compute the same with them, which saving needs. `known` gives the
+    fields of weft's configuration that the checkpoint tells. `extras` are tensors that belong to no network here, by
+    pattern, with what they are. `rename` undoes what varies from file to file.
     """
 
     layout: str
@@ -94,6 +99,7 @@ class Adapter:
     marks: frozenset[str]
     table: tuple[Row, ...]
     fits: Callable[[NetworkConfig], bool]
+    faithful: Callable[[NetworkConfig], bool] = always
     head: tuple[str, ...] = ("head.weight", "head.bias")
     known: Callable[[Checkpoint], dict[str, Any]] = nothing_known
     extras: dict[str, str] = field(default_factory=dict)

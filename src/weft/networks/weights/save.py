@@ -56,17 +56,18 @@ def foreign_tensors(network: Network, layout: LayoutName) -> dict[str, Tensor]:
     """All tensors of a network under the names, and in the shapes, of another layout."""
     if layout not in LAYOUTS:
         raise WeftError(f"there is no layout {layout!r}; use one of {', '.join(LAYOUTS)}")
-    adapter = next((adapter for adapter in LAYOUTS[layout] if adapter.fits(network.config)), None)
+    config = network.config
+    adapter = next((one for one in LAYOUTS[layout] if one.fits(config) and one.faithful(config)), None)
     if adapter is None:
         raise WeftError(
-            f"layout {layout!r} has no place for a {network.config.family} network of this configuration; it holds "
+            f"layout {layout!r} has no place for a {config.family} network of this configuration; it holds "
             f"{', '.join(adapter.holds for adapter in LAYOUTS[layout])}; use layout='weft'"
         )
     tensors: dict[str, Tensor] = {}
     state = network.state_dict()
     for rule in adapter.rules(list(state)):
         tensors |= dict(zip(rule.foreign, rule.form.save(state[rule.weft]), strict=True))
-    if layout == "huggingface" and network.config.num_classes:
+    if layout == "huggingface" and config.num_classes:
         prefix = adapter.holds.lower()
         tensors = {huggingface.prefixed(name, prefix): tensor for name, tensor in tensors.items()}
     return tensors

@@ -27,6 +27,11 @@ def is_vit(config: NetworkConfig) -> bool:
     )
 
 
+def reads_class_token(config: NetworkConfig) -> bool:
+    """Elsewhere the mean over tokens is taken before the last norm, not after it."""
+    return isinstance(config, ImageTokensConfig) and config.pool == "token"
+
+
 def is_mixer(config: NetworkConfig) -> bool:
     return (
         isinstance(config, ImageTokensConfig)
@@ -103,6 +108,7 @@ VIT = Adapter(
     holds="ViT",
     marks=frozenset({"patch_embed.proj.weight", "blocks.0.attn.qkv.weight"}),
     fits=is_vit,
+    faithful=reads_class_token,
     known=known,
     table=(
         row("embed.{p}", "patch_embed.proj.{p}"),
