@@ -1,0 +1,151 @@
+"""Bad input is met with one sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from networks.small import IMAGES, LENGTH, SIDE, TEXTS, small
+from weft.errors import WeftError
+from weft.networks.registry import config_from_dict, create_model
+
+
+def test_an_unknown_name_gets_the_nearest_ones() -> None:
+    with pytest.raises(WeftError, match=r"no model 'mixer_b16'; did you mean .*mixer_b16_224.*weft models"):
+        create_model("mixer_b16")
+    with pytest.raises(WeftError, match="resnet18"):
+        create_model("resnet_18")
+
+
+def test_an_unknown_setting_gets_the_nearest_ones() -> None:
+    with pytest.raises(WeftError, match=r"no setting 'hiden_dim'; did you mean .*hidden_dim"):
+        create_model("mixer_nano_p4_32", hiden_dim=3)
+    with pytest.raises(WeftError, match="no setting 'img_size'"):
+        create_model("bert_tiny", img_size=32)
+
+
+def test_an_unknown_family_gets_the_list() -> None:
+    with pytest.raises(WeftError, match=r"no family 'transformer' of networks; the families are .*vit"):
+        config_from_dict({"family": "transformer"})
+    with pytest.raises(WeftError, match="no family None"):
+        config_from_dict({})
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("mixer_b16_224", {"img_size": 100}, "image side 100 is not a multiple of the patch side 16; use 96 or 112"),
+        ("vit_nano_p4_32", {"img_size": (32, 30)}, "image side 30 is not a multiple of the patch side 4; use 28 or 32"),
+        ("gmlp_nano_p4_32", {"img_size": 3}, "image side 3 is not a multiple of the patch side 4; use 4,"),
+        ("mixer_nano_p4_32", {"patch_size": 5}, "image side 32 is not a multiple of the patch side 5; use 30 or 35"),
+        ("vit_small_resnet18_224", {"img_size": 200}, "image side 200 is not a multiple of .* 16; use 192 or 208"),
+        ("vit_nano_resnet20_32", {"stem_layers": ()}, "hybrid needs stem_layers"),
+        ("lenet5", {"img_size": 8}, "too small for 2 convolutions of 5×5 with pooling; use a side of at least 16"),
+        ("rcnn_96", {"img_size": 2}, "use a side of at least 4"),
+        ("vit_nano_p4_32", {"heads": 5}, "192 channels cannot be shared by 5 heads; use a divisor of 192"),
+        ("gmlp_nano_p4_32", {"hidden_dim": 33}, "split gate halves the expanded width; 33 is odd"),
+        ("vit_nano_p4_32", {"dim": 33, "heads": 3, "positions": "sinusoidal"}, "even number of channels; 33 is odd"),
+        ("mixer_nano_p4_32", {"pool": "token"}, "pool='token' needs class_token=True"),
+        ("control_pooling_p4_32", {"class_token": True}, "shows the class token nothing; use class_token=False"),
+        ("tmlp2d_nano_p4_32", {"class_token": True}, "no place for a class token; use class_token=False"),
+        ("tmlp_text_tiny", {"gate_weight": "toeplitz2d"}, "text has no second dimension; use gate_weight='toeplitz'"),
+        ("filternet", {"kernel": 4}, "kernel side must be odd .* 4 is not"),
+        ("resnet18", {"layers": (2, 2)}, "2 stages but 4 widths; give one width a stage"),
+        ("mlp", {"img_size": None}, None),
+    ],
+)
+def test_shapes_that_do_not_fit_say_which_do(name: str, changes: dict[str, Any], sentence: str | None) -> None:
+    """C4, C8, A3, A5, M1–M3, M5: what is wrong, and what to use instead."""
+    if sentence is None:  # no side at all keeps the named one
+        assert create_model(name, **changes).config.img_size == (32, 32)
+        return
+    with pytest.raises(WeftError, match=sentence):
+        create_model(name, **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "setting"),
+    [
+        ("mixer_nano_p4_32", {"depth": 0}, "depth"),
+        ("mixer_nano_p4_32", {"token_dim": 0}, "token_dim"),
+        ("mixer_nano_p4_32", {"num_classes": -1}, "num_classes"),
+        ("mixer_nano_p4_32", {"in_chans": 0}, "in_chans"),
+        ("mixer_nano_p4_32", {"drop_rate": 1.0}, "drop_rate"),
+        ("mixer_nano_p4_32", {"drop_path_rate": -0.1}, "drop_path_rate"),
+        ("mixer_nano_p4_32", {"mixer": "fourier"}, "mixer"),
+        ("mixer_nano_p4_32", {"act": "swish"}, "act"),
+        ("gmlp_nano_p4_32", {"gate": "concat"}, "gate"),
+        ("bert_tiny", {"max_length": "long"}, "max_length"),
+        ("vit_nano_p4_32", {"img_size": (1, 2, 3)}, "img_size"),
+        ("filternet", {"num_classes": 3}, "num_classes"),
+    ],
+)
+def test_a_value_that_does_not_do_is_named(name: str, changes: dict[str, Any], setting: str) -> None:
+    with pytest.raises(WeftError, match=f"{name}: {setting} = .* does not do"):
+        create_model(name, **changes)
+
+
+def test_an_mlp_needs_to_know_its_inputs() -> None:
+    """F1."""
+    with pytest.raises(WeftError, match="needs `in_features` for vectors or `img_size` for images"):
+        config_from_dict({"family": "mlp"})
+    with pytest.raises(WeftError, match="takes vectors of 4 values, got"):
+        create_model("mlp", in_features=4)(torch.zeros(2, 5))
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_wrong_channels_and_axes(name: str) -> None:
+    network = small(name)
+    chans = network.config.in_chans
+    with pytest.raises(WeftError, match=f"takes {chans} channels, the images have 5; .* in_chans=5"):
+        network(torch.zeros(2, 5, SIDE, SIDE))
+    with pytest.raises(WeftError, match="batch, channels, height, width"):
+        network(torch.zeros(chans, SIDE, SIDE))
+
+
+@pytest.mark.parametrize("name", [name for name in IMAGES if not name.startswith(("resnet", "rcnn"))])
+def test_an_image_of_another_size(name: str) -> None:
+    """Networks whose weights know the size refuse another; ResNet and RCNN take any."""
+    network = small(name)
+    with pytest.raises(WeftError, match=r"takes images of 16×16, these are 20×16; .*img_size=\(20, 16\)"):
+        network(torch.zeros(2, network.config.in_chans, 20, SIDE))
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet20_cifar", "rcnn_96"])
+def test_convolutional_networks_take_any_side(name: str) -> None:
+    """C4, C8."""
+    assert small(name).eval()(torch.zeros(2, 3, 20, 12)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_that_no_network_can_read(name: str) -> None:
+    """M4, A4, A6: too long, all padding, not a batch, a mask of another kind or shape."""
+    network = small(name)
+    ids, mask = torch.zeros(3, LENGTH, dtype=torch.long), torch.ones(3, LENGTH, dtype=torch.bool)
+    with pytest.raises(WeftError, match=f"{LENGTH + 1} tokens is longer than the network's {LENGTH}; truncate"):
+        network(torch.zeros(1, LENGTH + 1, dtype=torch.long))
+    with pytest.raises(WeftError, match="word ids of shape \\(batch, tokens\\)"):
+        network(ids[0])
+    with pytest.raises(WeftError, match=r"mask must be bool.*int64"):
+        network(ids, mask=mask.long())
+    with pytest.raises(WeftError, match=r"mask must be .*\(3, 10\) as the ids are.*\(3, 4\)"):
+        network(ids, mask=mask[:, :4])
+    mask[1] = False
+    with pytest.raises(WeftError, match="row 1 of the batch is all padding"):
+        network(ids, mask=mask)
+
+
+def test_a_head_that_cannot_be() -> None:
+    with pytest.raises(WeftError, match="cannot have -1 classes; use 0 for none"):
+        small("mlp").reset_classifier(-1)
+    with pytest.raises(WeftError, match="no classes"):
+        create_model("filternet").reset_classifier(3)
+
+
+def test_messages_are_single_lines() -> None:
+    for name, changes in (("nothing", {}), ("mixer_b16_224", {"img_size": 100}), ("bert_tiny", {"depth": "x"})):
+        with pytest.raises(WeftError) as caught:
+            create_model(name, **changes)  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value)
