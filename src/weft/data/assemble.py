@@ -54,8 +54,8 @@ class ImageBatch:
         others = partners(places, len(index))
         needed = np.union1d(places, others)
         images, targets = self._images(step, index[needed])
-        if self.classes > 2 or targets.dtype == torch.int64:
-            targets = one_hot(targets, self.classes).float()
+        if targets.dtype == torch.int64:
+            targets = one_hot(targets, max(1, self.classes)).float()
         own, other = np.searchsorted(needed, places), np.searchsorted(needed, others)
         mix = augmenter.mix(step, index[places], images)
         mine, theirs = torch.from_numpy(own), torch.from_numpy(other)

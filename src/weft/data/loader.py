@@ -60,11 +60,14 @@ class Batches:
         self.rank, self.world = rank, world
         full, rest = divmod(len(split), batch_size)
         self.steps_per_epoch = max(1, full) if train else full + bool(rest)
+        self.last = None if train else self.steps_per_epoch  # training has no last batch, evaluation has
 
     def __len__(self) -> int:
         return self.steps_per_epoch
 
     def __getitem__(self, step: int) -> Batch:
+        if step < 0 or (self.last is not None and step >= self.last):
+            raise IndexError(f"there is no batch {step}; the first is 0 and an epoch has {self.steps_per_epoch}")
         index = self.plan(step)
         mine = slice(len(index) * self.rank // self.world, len(index) * (self.rank + 1) // self.world)
         inputs, targets = self.assemble(step, index, mine)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import affine_grid, grid_sample, pad
+from torch.nn.functional import grid_sample, pad
 
 Draws = NDArray[np.float64]
 
@@ -52,6 +52,19 @@ def resized_crop(images: Tensor, boxes: Draws) -> Tensor:
 def affine(images: Tensor, maps: Draws, border: bool = False) -> Tensor:
     """Draw each image through its map (batch, 2, 3) from places in the result to places in the image, both in
     [-1, 1]; outside is black, or the border's colour. Bilinear, rounded to integers."""
-    grid = affine_grid(torch.from_numpy(maps).float(), list(images.shape), align_corners=False)
-    drawn = grid_sample(images.float(), grid, padding_mode="border" if border else "zeros", align_corners=False)
+    drawn = grid_sample(
+        images.float(),
+        torch.from_numpy(_grid(maps, *images.shape[-2:])),
+        padding_mode="border" if border else "zeros",
+        align_corners=False,
+    )
     return drawn.round_().to(torch.uint8)
+
+
+def _grid(maps: Draws, height: int, width: int) -> NDArray[np.float32]:
+    """(batch, height, width, 2) places in the image. Not `affine_grid`: its matrix product rounds differently in
+    batches of another size, and then an image would depend on which rank made it."""
+    x = (2 * np.arange(width, dtype=np.float32) + 1) / width - 1
+    y = ((2 * np.arange(height, dtype=np.float32) + 1) / height - 1)[:, None]
+    small = maps.astype(np.float32)[:, :, :, None, None]
+    return np.stack([small[:, row, 0] * x + small[:, row, 1] * y + small[:, row, 2] for row in (0, 1)], axis=-1)

@@ -56,7 +56,8 @@ class Mix:
 
     def images(self, own: Tensor, other: Tensor) -> Tensor:
         """The mixed images."""
-        mixed = other + self.weight * (own - other) if bool((self.weight < 1).any()) else own
+        # Weight 1 leaves an image exactly as it is, so an image does not depend on whether its neighbours are mixed.
+        mixed = self.weight * own + (1 - self.weight) * other if bool((self.weight < 1).any()) else own
         return mixed if self.window is None else torch.where(self.window, other, mixed)
 
     def targets(self, own: Tensor, other: Tensor) -> Tensor:
