@@ -123,6 +123,13 @@ def test_own_weights_with_another_setting_are_refused(file: Path, change: dict[s
     refuses(small(**change), file, f"{next(iter(change))}=")
 
 
+def test_an_unusual_setting_is_doubted_where_a_file_does_not_tell(tmp_path: Path) -> None:
+    """Trap 4: timm's ViT, Mixer and gMLP compute GELU by erf, and a bare file does not say so."""
+    save_weights(small(), tmp_path / "timm.safetensors", "timm")
+    with pytest.warns(UserWarning, match="have act='gelu', the network has 'gelu_tanh'"):
+        load_weights(small(act="gelu_tanh"), tmp_path / "timm.safetensors")
+
+
 def test_another_patch_side_is_refused_by_name(file: Path) -> None:
     refuses(small(patch_size=2, img_size=4), file, "made with patch_size=4")
 

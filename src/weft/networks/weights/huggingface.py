@@ -13,6 +13,7 @@ from weft.networks.weights.rules import BATCHED, STACKED, TOKEN, Adapter, Row, r
 from weft.networks.weights.timm import is_vit, reads_class_token
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+USUAL: dict[str, Any] = {"act": "gelu", "norm_eps": 1e-12}
 LAYER = "encoder.layer.{n}"
 
 
@@ -183,6 +184,7 @@ BERT = Adapter(
     fits=is_bert,
     faithful=is_bert_classifier,
     known=known,
+    usual=USUAL,
     rename=plain_name,
     head=("classifier.weight", "classifier.bias"),
     extras={r"position_ids$": "", r"^cls\.": "heads of pre-training", r"^pooler\.": "the pooler"},
@@ -209,6 +211,7 @@ VIT = Adapter(
     fits=is_vit,
     faithful=reads_class_token,
     known=known,
+    usual=USUAL,
     rename=plain_name,
     head=("classifier.weight", "classifier.bias"),
     extras={r"^pooler\.": "the pooler", r"mask_token$": "the mask token"},

@@ -56,6 +56,7 @@ def load_checkpoint(network: Network, checkpoint: Checkpoint, grid: tuple[int, i
     except KeyError as error:
         raise WeftError(f"the config.json of {checkpoint.origin} lacks {error}; fetch it again") from None
     check_settings(network.config, known, checkpoint.origin)
+    doubt_settings(network.config, {name: value for name, value in adapter.usual.items() if name not in known}, adapter)
     try:
         tensors = translated(adapter, checkpoint, network)
         if isinstance(network, TokenNetwork):
@@ -109,6 +110,13 @@ def check_settings(config: NetworkConfig, known: dict[str, Any], origin: str) ->
         theirs = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
         ours = ", ".join(f"{name}={getattr(config, name)!r}" for name in wrong)
         raise WeftError(f"{origin} was made with {theirs} but the network has {ours}; build it with {theirs}")
+
+
+def doubt_settings(config: NetworkConfig, usual: dict[str, Any], adapter: Adapter) -> None:
+    """Warn where a checkpoint does not tell a setting and the network's is not the usual one."""
+    for name, value in usual.items():
+        if getattr(config, name) != value:
+            warn(f"most checkpoints of a {adapter} have {name}={value!r}, the network has {getattr(config, name)!r}")
 
 
 def classes_of(adapter: Adapter, checkpoint: Checkpoint) -> int:

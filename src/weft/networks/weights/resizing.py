@@ -53,8 +53,9 @@ class GridMove:
         extra, field = x[: self.old.extra], x[self.old.extra :]
         rows, columns = map(interpolation, self.old.grid, self.new.grid)
         image = field.reshape(*self.old.grid, -1).double()
-        moved = torch.einsum("rh,cw,hwx->rcx", rows, columns, image).reshape(-1, *x.shape[1:])
-        return torch.cat([extra, moved.to(x.dtype)])
+        image = torch.einsum("rh,hwx->rwx", rows, image)
+        image = torch.einsum("cw,rwx->rcx", columns, image)
+        return torch.cat([extra, image.reshape(-1, *x.shape[1:]).to(x.dtype)])
 
     def source(self, x: Tensor) -> Tensor:
         """(…, old tokens) → (…, new tokens), interpolated and scaled so that sums over the grid keep their size."""
@@ -114,11 +115,11 @@ class LengthMove:
 Move = GridMove | LengthMove
 
 
-def move_positions(move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Tensor]:
+def move_positions(_: LearnedPositions, move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Tensor]:
     return {"table": move.target(stored["table"], fresh["table"])}
 
 
-def move_token_mlp(move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Tensor]:
+def move_token_mlp(_: TokenMLP, move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Tensor]:
     return {
         "fc1.weight": move.source(stored["fc1.weight"]),
         "fc2.weight": move.target(stored["fc2.weight"]),
@@ -126,16 +127,28 @@ def move_token_mlp(move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Ten
     }
 
 
-def move_gate(move: Move, stored: Tensors, fresh: Tensors, spatial: nn.Module) -> dict[str, Tensor]:
-    moves: dict[type[nn.Module], Callable[[Tensor], Tensor]] = {
+def move_gate(gate: SpatialGate, move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Tensor]:
+    forms: dict[type[nn.Module], Callable[[Tensor], Tensor]] = {
         DenseSpatial: move.dense,
         ToeplitzSpatial: move.toeplitz,
         Toeplitz2dSpatial: move.toeplitz2d,
     }
     return {
-        "spatial.weight": moves[type(spatial)](stored["spatial.weight"]),
+        "spatial.weight": forms[type(gate.spatial)](stored["spatial.weight"]),
         "bias": move.target(stored["bias"], fresh["bias"]),
     }
+
+
+def refuse_random(_: RandomMixer, move: Move, stored: Tensors, fresh: Tensors) -> dict[str, Tensor]:
+    raise WeftError("a fixed random mixing matrix fits one number of tokens only; keep the size it was made for")
+
+
+MOVES: dict[type[nn.Module], Callable[[Any, Move, Tensors, Tensors], dict[str, Tensor]]] = {
+    LearnedPositions: move_positions,
+    TokenMLP: move_token_mlp,
+    SpatialGate: move_gate,
+    RandomMixer: refuse_random,
+}
 
 
 def resized(network: TokenNetwork, stored: Tensors, old: Layout) -> dict[str, Tensor]:
@@ -145,20 +158,9 @@ def resized(network: TokenNetwork, stored: Tensors, old: Layout) -> dict[str, Te
     move = (GridMove if len(old.grid) == 2 else LengthMove)(old, network.layout)
     fresh, moved = network.state_dict(), dict(stored)
     for name, module in network.named_modules():
-        part, own = below(stored, name), below(fresh, name)
-        if isinstance(module, LearnedPositions):
-            change = move_positions(move, part, own)
-        elif isinstance(module, TokenMLP):
-            change = move_token_mlp(move, part, own)
-        elif isinstance(module, SpatialGate):
-            change = move_gate(move, part, own, module.spatial)
-        elif isinstance(module, RandomMixer):
-            raise WeftError(
-                "a fixed random mixing matrix fits one number of tokens only; keep the size it was made for"
-            )
-        else:
-            continue
-        moved |= {f"{name}.{key}": tensor for key, tensor in change.items()}
+        if type(module) in MOVES:
+            change = MOVES[type(module)](module, move, below(stored, name), below(fresh, name))
+            moved |= {f"{name}.{key}": tensor for key, tensor in change.items()}
     return moved
 
 

@@ -90,8 +90,9 @@ class Adapter:
 
     `marks` are names that every such checkpoint has. `fits` tells whether a network of weft has the same tensors, and
     `faithful` whether the other library would also compute the same with them, which saving needs. `known` gives the
-    fields of weft's configuration that the checkpoint tells. `extras` are tensors that belong to no network here, by
-    pattern, with what they are. `rename` undoes what varies from file to file.
+    fields of weft's configuration that the checkpoint tells, `usual` those that most such checkpoints have. `extras`
+    are tensors that belong to no network here, by pattern, with what they are. `rename` undoes what varies from file
+    to file.
     """
 
     layout: str
@@ -102,6 +103,7 @@ class Adapter:
     faithful: Callable[[NetworkConfig], bool] = always
     head: tuple[str, ...] = ("head.weight", "head.bias")
     known: Callable[[Checkpoint], dict[str, Any]] = nothing_known
+    usual: dict[str, Any] = field(default_factory=dict)
     extras: dict[str, str] = field(default_factory=dict)
     rename: Callable[[str], str] = unchanged
 

@@ -14,6 +14,7 @@ from weft.networks.registry import REGISTRY
 from weft.networks.weights.files import Checkpoint
 from weft.networks.weights.rules import BATCHED, TOKEN, Adapter, row
 
+USUAL: dict[str, Any] = {"act": "gelu", "norm_eps": 1e-6}
 FREE = ("num_classes", "img_size", "in_chans")  # what a named size of timm can be created with
 
 
@@ -110,6 +111,7 @@ VIT = Adapter(
     fits=is_vit,
     faithful=reads_class_token,
     known=known,
+    usual=USUAL,
     table=(
         row("embed.{p}", "patch_embed.proj.{p}"),
         row("class_token", "cls_token", form=TOKEN),
@@ -130,6 +132,7 @@ MIXER = Adapter(
     marks=frozenset({"stem.proj.weight", "blocks.0.mlp_tokens.fc1.weight"}),
     fits=is_mixer,
     known=known,
+    usual=USUAL,
     table=(
         row("embed.{p}", "stem.proj.{p}"),
         row("blocks.{n}.mixer.{rest}", "blocks.{n}.mlp_tokens.{rest}"),
@@ -147,6 +150,7 @@ GMLP = Adapter(
     marks=frozenset({"stem.proj.weight", "blocks.0.mlp_channels.gate.proj.weight"}),
     fits=is_gmlp,
     known=known,
+    usual=USUAL,
     table=(
         row("embed.{p}", "stem.proj.{p}"),
         row("blocks.{n}.gate.spatial.weight", "blocks.{n}.mlp_channels.gate.proj.weight"),
