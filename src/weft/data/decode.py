@@ -51,7 +51,7 @@ def header(data: bytes) -> tuple[int, int]:
             return height, width
         with _open(data) as image:
             return image.height, image.width
-    except (ValueError, OSError, SyntaxError) as error:
+    except (ValueError, OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise BadImage(f"the image cannot be read ({_reason(error)})") from error
 
 
@@ -82,6 +82,8 @@ def _decode_pillow(data: bytes, max_pixels: int) -> Image.Image:
             return ImageOps.exif_transpose(image) if "exif" in image.info else image
     except BadImage:
         raise
+    except Image.DecompressionBombError as error:  # Pillow's own cap, far above ours
+        raise BadImage(f"the header declares too many pixels ({_reason(error)})") from error
     except Exception as error:  # Pillow's plugins raise almost anything on damaged files
         raise BadImage(f"the image cannot be decoded ({_reason(error)})") from error
 

@@ -118,7 +118,8 @@ class Opening:
     def _checked(self, name: str, table: Table) -> tuple[Index, NDArray[Any]]:
         """The good rows of a table and their targets; bad ones are entered into the ledger."""
         blank = self._blank(name, table)
-        targets, faults = examine(table, self.labels, self.reading.modality, images=self.config.on_bad == "skip")
+        labels = self.labels if table.labelled else Labels("none")
+        targets, faults = examine(table, labels, self.reading.modality, images=self.config.on_bad == "skip")
         self._enter({row: why for row, why in faults.items() if row not in blank}, table)
         table.name, table.skipped = name, {*faults, *blank}
         rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from weft.data.config import Modality, SourceConfig
 from weft.errors import WeftError, nearest
 
-TARGETS = ("label", "labels", "target", "class", "y")
+TARGETS = ("label", "labels", "target", "class")
 TEXTS = ("text", "sentence", "content", "review", "document", "body")
 GROUPS = ("group", "group_id", "title", "document_id", "patient_id")
 PAIRS = (
@@ -80,8 +80,8 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _guess_target(kinds: dict[str, str], names: dict[str, list[str]], where: str) -> str | None:
-    """A column named as targets are, else the only one with class names, else the only number beside other things."""
-    called = [name for name in kinds if name.lower() in TARGETS]
+    """A column named as targets are, else `y`, else the only one with class names, else the only number beside text."""
+    called = [name for name in kinds if name.lower() in TARGETS] or [name for name in kinds if name == "y"]
     numbers = [name for name, kind in kinds.items() if kind == "number"]
     beside = numbers if len(numbers) < len(kinds) else []
     for candidates in (called, list(names), beside):

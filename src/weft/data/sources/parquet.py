@@ -58,7 +58,7 @@ class ParquetShards:
         """Row group `number`."""
         table = self.read(number, self.columns.wanted)
         inputs, faults = raw_inputs(table, self.columns)
-        return Block(inputs, raw_labels(table, self.columns.target), faults)
+        return Block(inputs, raw_labels(table, self.columns.target) if self.labelled else None, faults)
 
     def read(self, number: int, columns: list[str]) -> pa.Table:
         """Some columns of row group `number`; those that this split lacks are left out."""

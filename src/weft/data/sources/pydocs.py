@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +52,20 @@ def _docstrings(root: Path) -> Iterator[tuple[str, str, str]]:
     """(package, file, docstring); a single module counts as a package whose name ends in `.py`."""
     for path in _sources(root):
         where = path.relative_to(root)
-        for node in ast.walk(_parse(path)):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node)
-                if text and len(text) >= SHORTEST:
-                    yield where.parts[0], where.as_posix(), text
+        for node in _definitions(_parse(path)):
+            text = ast.get_docstring(node)
+            if text and len(text) >= SHORTEST:
+                yield where.parts[0], where.as_posix(), text
+
+
+def _definitions(node: Any) -> Iterator[Any]:
+    """The module, and its classes and functions at any depth; expressions, most of a file, are passed over."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node
+    for part in ("body", "orelse", "handlers", "finalbody"):
+        for child in getattr(node, part, ()):
+            if hasattr(child, "body"):
+                yield from _definitions(child)
 
 
 def _sources(folder: Path) -> Iterator[Path]:

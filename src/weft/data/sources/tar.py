@@ -105,7 +105,7 @@ class TarShards:
                 if not samples or samples[-1].key != key:
                     samples.append(Sample(key))
                 if (fault := _unsafe(member)) is not None:
-                    samples[-1].fault = fault
+                    samples[-1].fault = samples[-1].fault or fault
                 elif (content := archive.extractfile(member)) is not None:
                     samples[-1].parts[part] = content.read()
         return samples
