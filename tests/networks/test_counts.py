@@ -174,6 +174,13 @@ def test_the_classic_nets() -> None:
     assert {width: count(on_meta(f"rcnn_{width}", norm=False)) for width in widths} == widths
 
 
+@pytest.mark.parametrize("width", [96, 128, 160])
+def test_a_recurrent_convnet_has_a_norm_for_every_step(width: int) -> None:
+    """C8: normalised, it has two values a channel more for the stem and for each of 4 × (3 + 1) unrolled steps."""
+    name = f"rcnn_{width}"
+    assert count(on_meta(name)) - count(on_meta(name, norm=False)) == 2 * width * (1 + 4 * 4)
+
+
 @cache
 def block_count(name: str, changes: tuple[tuple[str, Any], ...] = ()) -> int:
     """What one more block adds: every block is registered (trap 3) and of one size."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -49,17 +51,37 @@ def test_2_named_mixers_have_the_widths_of_the_paper() -> None:
             assert (config.dim, config.hidden_dim, config.token_dim, config.depth) == shape
 
 
+CANCELLED = {  # what the norm after it, or a difference, takes away again: connected, but without effect
+    "mlp": r"layers\.[04]\.bias",  # a bias before batch norm
+    "mixer_nano_p4_32": r"blocks\.\d\.mixer\.fc2\.bias",  # one value for all channels of a token, before layer norm
+    "mixer_text_tiny": r"blocks\.\d\.mixer\.fc2\.bias",
+    "control_pooling_p4_32": r"blocks\.\d\.norm1\.bias",  # the mean of the neighbours less the token
+    "control_pooling_text_tiny": r"blocks\.\d\.norm1\.bias",
+}
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_3_every_parameter_is_registered_and_trained(name: str) -> None:
-    """Trap 3: blocks in a plain list would be missing here. Every tensor gets a gradient and moves in one step."""
-    network = shaken(small(name)).train()
-    before = {key: value.detach().clone() for key, value in network.named_parameters()}
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
-    direction = torch.randn(6, 3, generator=torch.Generator().manual_seed(2))
-    (network(**batch(network)) * direction).sum().backward()
-    optimiser.step()
-    still = [key for key, value in network.named_parameters() if torch.equal(value, before[key])]
-    assert not still
+    """Trap 3: every tensor that the network computes with is registered, and gets a gradient."""
+    network = shaken(small(name)).double().train()
+    inputs = batch(network)
+    inputs = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
+    direction = torch.randn(6, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    (network(**inputs) * direction).sum().backward()
+    for key, parameter in network.named_parameters():
+        assert parameter.grad is not None, f"{key} is not connected"
+        trained = parameter.grad.abs().max().item() > 1e-9
+        assert trained or re.fullmatch(CANCELLED.get(name, ""), key), f"{key} has no gradient"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_3_no_layer_hides_outside_the_module_tree(name: str) -> None:
+    """Trap 3: no attribute of any module is a plain list, tuple or dict that holds modules or parameters."""
+    for path, module in small(name).named_modules():
+        for key, value in vars(module).items():
+            if not key.startswith("_") and isinstance(value, list | tuple | dict):
+                held = value.values() if isinstance(value, dict) else value
+                assert not any(isinstance(item, nn.Module | torch.Tensor) for item in held), f"{path}.{key}"
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if "depth" in SMALL[name] and name != "lstm_text"])
