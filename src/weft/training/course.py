@@ -53,7 +53,8 @@ def log(run: Run, progress: Progress, batch: Batch, lr: float, norms: Norms) -> 
     }
     add(run, progress, event)
     wrong = progress.watch.judge(loss, run.objective.guess, patient=progress.step < run.plan.patience)
-    if wrong is None or (wrong == "never left chance" and len(progress.rollbacks) >= ROLLBACKS):
+    hopeless = run.store is None or len(progress.rollbacks) >= ROLLBACKS
+    if wrong is None or (wrong == "never left chance" and hopeless):
         return None
     return explain(run, progress, batch, wrong, norms, loss)
 
@@ -67,6 +68,8 @@ def add(run: Run, progress: Progress, event: dict[str, Any]) -> None:
 
 def evaluate(run: Run, progress: Progress) -> None:
     """Measure on the selection split, with the averaged weights where there are any, and remember the best."""
+    if run.select is None:
+        return
     with weights_of(run.core, run.ema.average if run.ema else None):
         outputs, targets = outputs_of(run.net, run.select, run.team)
         metric = headline(run.objective.task, run.objective.answers(outputs), targets)
@@ -89,11 +92,13 @@ def evaluate(run: Run, progress: Progress) -> None:
 
 def save(run: Run, progress: Progress) -> None:
     """Write a checkpoint. Kept are the last two that were due, this one, and the first until something was learnt."""
+    if run.store is None:
+        return
     started = time.perf_counter()
     totals = run.team.sum(progress.loss_sum)
     checkpoint = capture(progress, run.core, run.optimiser, run.ema)
     checkpoint.numbers["loss_sum"] = float(totals)
-    if run.store is not None and run.team.rank == 0:
+    if run.team.rank == 0:
         run.store.save(checkpoint)
         due = [step for step in run.store.steps() if run.plan.due_checkpoint(step)]
         run.store.prune({*due[-2:], progress.step, *([] if progress.watch.left_chance else due[:1])})

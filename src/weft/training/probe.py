@@ -9,6 +9,7 @@ import dataclasses
 import math
 import os
 import time
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -73,7 +74,7 @@ def measure(run: Run, started: float) -> Plan:
     step_seconds = mean_step(run)
     precision = choose_precision(run, step_seconds)
     compiled, step_seconds = choose_compile(run, step_seconds)
-    evaluation = timed(lambda: outputs_of(run.net, [run.select[0]], run.team)) * len(run.select)
+    evaluation = timed(lambda: evaluate_once(run)) * (len(run.select) if run.select else 0)
     restore(start, run.core, run.optimiser, run.ema)
     budget = run.config.budget.budget
     rest = seconds(budget) - (time.perf_counter() - started) if budget else None
@@ -101,10 +102,10 @@ def schedule(plan: Plan, config: RunConfig, step: float, evaluation: float, savi
     )
 
 
-def timed(action: object) -> float:
+def timed(action: Callable[[], object]) -> float:
     """Seconds that a call takes."""
     started = time.perf_counter()
-    action()  # type: ignore[operator]
+    action()
     return time.perf_counter() - started
 
 
@@ -117,6 +118,12 @@ def mean_step(run: Run, steps: int = STEPS, skipped: int = SKIPPED) -> float:
         update(run, batch, number)
         marks.append(time.perf_counter())
     return (marks[-1] - marks[skipped]) / steps
+
+
+def evaluate_once(run: Run) -> None:
+    """The network's outputs for one batch of the selection split."""
+    if run.select is not None:
+        outputs_of(run.net, [run.select[0]], run.team)
 
 
 def predicted_memory(run: Run) -> int:
@@ -177,7 +184,7 @@ def choose_compile(run: Run, eager: float) -> tuple[bool, float]:
     if not run.team.share(total > TRY_COMPILE):
         return False, eager
     run.core.compile()
-    cost = timed(lambda: (mean_step(run, steps=1, skipped=0), outputs_of(run.net, [run.select[0]], run.team)))
+    cost = timed(lambda: mean_step(run, steps=1, skipped=0)) + timed(lambda: evaluate_once(run))
     compiled = mean_step(run, steps=STEPS // 2)
     pays = bool(run.team.share((eager - compiled) * (total / eager) > cost))
     if not pays:

@@ -31,7 +31,10 @@ class Display(Protocol):
 
 @dataclass
 class Run:
-    """A network on its way. `net` is `core` as the team wrapped it; both share their parameters."""
+    """A network on its way. `net` is `core` as the team wrapped it; both share their parameters.
+
+    Without a folder there is no store to go back to, and without a selection split no best.
+    """
 
     config: RunConfig
     plan: Plan
@@ -42,7 +45,7 @@ class Run:
     objective: Objective
     ema: MovingAverage | None
     train: Batches
-    select: Batches
+    select: Batches | None
     store: CheckpointStore | None
     journal: Journal
     display: Display

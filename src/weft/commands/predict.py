@@ -1,0 +1,124 @@
+"""`weft predict`: what a trained network says of files, texts or rows; CSV or JSONL out, standard input in."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from tyro.conf import Positional, UseAppendAction
+
+from weft.errors import WeftError
+
+if TYPE_CHECKING:
+    from weft.training.predictor import Predictor
+
+Item = tuple[str, Any]  # how an input is called, and the input itself
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Predict: weft predict RUN cat.jpg dog.jpg, or --text "…", or lines (paths, texts, rows of numbers) on stdin"""
+
+    run: Positional[Path]
+    """Run folder."""
+    files: Positional[tuple[Path, ...]] = ()
+    """Images; text files (one text a line); CSV files (one row of numbers a line)."""
+    text: UseAppendAction[tuple[str, ...]] = ()
+    """A text to classify; may be repeated."""
+    top: int = 3
+    """Classes to name for each input, the likeliest first."""
+    format: Literal["csv", "jsonl"] = "csv"
+    """Form of the output."""
+    batch_size: int = 64
+    """Inputs at a time."""
+
+
+def run(arguments: Arguments) -> int:
+    """Print a line for each input, in their order."""
+    if arguments.top < 1 or arguments.batch_size < 1:
+        raise WeftError("--top and --batch-size must be at least 1")
+    from weft.training.predictor import chunks, load
+
+    predictor = load(arguments.run)
+    writer = Writer(sys.stdout, arguments.format, predictor, arguments.top)
+    for items in chunks(inputs(arguments, predictor), arguments.batch_size):
+        writer.write(items, predictor)
+    return 0
+
+
+def inputs(arguments: Arguments, predictor: Predictor) -> Iterator[Item]:
+    """All inputs with their names: files, texts, or standard input when there are neither."""
+    if arguments.text and predictor.modality != "text":
+        raise WeftError(f"this network takes {predictor.modality}s, not text; give files")
+    yield from ((text, text) for text in arguments.text)
+    for path in arguments.files:
+        if not path.is_file():
+            raise WeftError(f"there is no file {path}")
+        yield from of_file(path, predictor)
+    if not arguments.text and not arguments.files:
+        lines = (line.rstrip("\n") for line in sys.stdin)
+        yield from of_lines((line for line in lines if line), predictor)
+
+
+def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
+    """An image is one input; other files hold one a line."""
+    if predictor.modality == "image":
+        return [(str(path), path)]
+    try:
+        lines = path.read_text().splitlines()
+    except UnicodeDecodeError as error:
+        raise WeftError(f"{path} is not UTF-8 text: {error}") from error
+    return of_lines((line for line in lines if line.strip()), predictor)
+
+
+def of_lines(lines: Iterable[str], predictor: Predictor) -> Iterator[Item]:
+    """Lines as inputs of the network's kind: paths of images, texts, or numbers separated by commas."""
+    for line in lines:
+        if predictor.modality == "vector":
+            yield line, numbers(line)
+        else:
+            yield line, Path(line) if predictor.modality == "image" else line
+
+
+def numbers(line: str) -> list[float]:
+    try:
+        return [float(word) for word in line.split(",")]
+    except ValueError as error:
+        raise WeftError(f"{line!r} is not a row of numbers separated by commas") from error
+
+
+class Writer:
+    """Writes predictions as CSV or JSONL."""
+
+    def __init__(self, file: TextIO, form: str, predictor: Predictor, top: int) -> None:
+        self.file, self.form = file, form
+        self.regression = predictor.card.task == "regression"
+        self.top = min(top, len(predictor.classes))
+        self.csv = csv.writer(file)
+        if form == "csv":
+            ranks = [name for n in range(1, self.top + 1) for name in (f"class_{n}", f"probability_{n}")]
+            self.csv.writerow(["input", *(["value"] if self.regression else ranks)])
+
+    def write(self, items: list[Item], predictor: Predictor) -> None:
+        """Predict and write one line an item."""
+        names, raws = [name for name, _ in items], [raw for _, raw in items]
+        if self.regression:
+            for name, value in zip(names, predictor.predict(raws), strict=True):
+                self._line(name, {"value": value}, [value])
+            return
+        values, classes = predictor.predict_proba(raws).topk(self.top, dim=1)
+        for name, row, numbers in zip(names, values.tolist(), classes.tolist(), strict=True):
+            ranked = [(predictor.classes[number], round(value, 6)) for number, value in zip(numbers, row, strict=True)]
+            found = [{"class": label, "probability": value} for label, value in ranked]
+            self._line(name, {"predictions": found}, [part for pair in ranked for part in pair])
+
+    def _line(self, name: str, content: dict[str, Any], row: list[Any]) -> None:
+        if self.form == "csv":
+            self.csv.writerow([name, *row])
+        else:
+            print(json.dumps({"input": name, **content}, ensure_ascii=False), file=self.file)

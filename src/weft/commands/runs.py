@@ -1,0 +1,107 @@
+"""`weft runs`: the run folders below a folder, and what may be thrown away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tyro.conf import Positional
+
+from weft.errors import WeftError
+from weft.training.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """List runs: weft runs [FOLDER]; throw away what is no longer needed: weft runs prune [FOLDER]"""
+
+    words: Positional[tuple[str, ...]] = ()
+    """`prune`, if pruning is wanted, and the folder to look in (default: runs)."""
+    apply: bool = False
+    """With prune: delete. Without it prune only says what it would delete."""
+    json: bool = False
+    """Print JSON lines."""
+
+
+def run(arguments: Arguments) -> int:
+    """Print a table, or prune."""
+    pruning = arguments.words[:1] == ("prune",)
+    rest = arguments.words[1:] if pruning else arguments.words
+    if len(rest) > 1:
+        raise WeftError(f"one folder is enough; given: {', '.join(rest)}")
+    folder = Path(rest[0] if rest else "runs")
+    if not folder.is_dir():
+        raise WeftError(f"there is no folder {folder}; give the one that holds your runs")
+    if pruning:
+        return prune(folder, arguments.apply)
+    rows = [summary(found) for found in find(folder)]
+    show_json(rows) if arguments.json else show_table(rows)
+    return 0
+
+
+def find(folder: Path) -> Iterator[RunFolder]:
+    """All run folders at or below `folder`, by name."""
+    for path in sorted(folder.rglob("run.yaml")):
+        yield RunFolder(path.parent)
+
+
+def summary(found: RunFolder) -> dict[str, Any]:
+    """One line of the table; a folder that cannot be read has a status that says so."""
+    row: dict[str, Any] = dict.fromkeys(("source", "model", "metric", "value", "steps", "seconds", "cost"))
+    row = {"run": str(found.path), "status": "unreadable", **row}
+    try:
+        config, record = found.config(), found.record()
+        row |= {"source": config.source, "model": config.model, "status": found.status()}
+    except WeftError as error:
+        return row | {"metric": str(error)}
+    if record is not None:
+        row |= {"metric": record["metric"], "value": record["metrics"][record["metric"]], "steps": record["steps"]}
+        row |= {"seconds": record["wall_seconds"], "cost": record["cost"]}
+    return row
+
+
+def show_json(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        print(json.dumps(row))
+
+
+def show_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("run", "status", "source", "model", "metric", "steps", "seconds", "cost", box=None)
+    for row in rows:
+        metric = row["metric"] or "" if row["value"] is None else f"{row['metric']} {row['value']:.4f}"
+        numbers = (
+            [row["steps"] or "", f"{row['seconds']:.1f}", f"{row['cost']:.4f}"] if row["seconds"] else ["", "", ""]
+        )
+        table.add_row(row["run"], row["status"], row["source"], row["model"], metric, *map(str, numbers))
+    Console().print(table if rows else "no runs")
+
+
+def prune(folder: Path, apply: bool) -> int:
+    """Delete the checkpoints of finished runs (their networks stay) and folders whose run never began."""
+    doomed: list[tuple[Path, Literal["checkpoints", "run"]]] = []
+    for found in find(folder):
+        try:
+            status, begun = found.status(), found.plan() is not None
+        except WeftError:
+            continue  # not ours to judge
+        if status == "finished" and found.checkpoints.is_dir():
+            doomed.append((found.checkpoints, "checkpoints"))
+        elif status == "stopped" and not begun:
+            doomed.append((found.path, "run"))
+    freed = 0
+    for path, what in doomed:
+        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        freed += size
+        print(f"{'deleting' if apply else 'would delete'} {path} ({what}, {size / 2**20:.1f} MiB)")
+        if apply:
+            shutil.rmtree(path)
+    advice = "" if apply or not doomed else "; add --apply to delete"
+    print(f"{len(doomed)} folders, {freed / 2**20:.1f} MiB{advice}")
+    return 0

@@ -1,0 +1,198 @@
+"""`weft.Classifier` and `weft.Regressor`: the networks in scikit-learn's manner, for pipelines and cross-validation.
+
+They train with the same loop as `weft train`, in memory: no folder, no probe, no selection split.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from weft.data.config import TransformConfig
+from weft.data.fitting import fit as fit_transform
+from weft.data.source import Source
+from weft.training.arrays import modality_of, source_of
+from weft.training.config import BudgetConfig, OptimisationConfig, OptimiserName, RunConfig
+from weft.training.display import Silent
+from weft.training.fabric import Alone
+from weft.training.journal import Journal
+from weft.training.loop import train
+from weft.training.metrics import class_probabilities
+from weft.training.objective import create_objective
+from weft.training.optimisers import create_optimiser
+from weft.training.predictor import Predictor
+from weft.training.prepare import Materials, check_source, create_network, role, size_network
+from weft.training.pretrained import Card
+from weft.training.probe import draft
+from weft.training.run import Run
+from weft.training.state import Progress
+
+
+class _Estimator(BaseEstimator):
+    """What both have in common: the parameters of a run, and fitting."""
+
+    def __init__(
+        self,
+        model: str = "mlp",
+        *,
+        epochs: float = 50,
+        batch_size: int = 32,
+        lr: float | None = None,
+        opt: OptimiserName = "adamw",
+        weight_decay: float = 0.01,
+        network: dict[str, Any] | None = None,
+        transform: dict[str, Any] | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.opt = opt
+        self.weight_decay = weight_decay
+        self.network = network
+        self.transform = transform
+        self.random_state = random_state
+
+    def _config(self, examples: int) -> RunConfig:
+        return RunConfig(
+            source="arrays",
+            model=self.model,
+            network=self.network or {},
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            transform=TransformConfig(**(self.transform or {})),
+            optimisation=OptimisationConfig(
+                batch_size=min(self.batch_size, examples), opt=self.opt, lr=self.lr, weight_decay=self.weight_decay
+            ),
+            budget=BudgetConfig(epochs=self.epochs),
+        )
+
+    def _check_inputs(self, X: Any, reset: bool) -> Any:
+        """Vectors as scikit-learn wants them checked; texts and images as they are."""
+        if modality_of(X) != "vector":
+            return X
+        return validate_data(self, X, reset=reset, dtype=np.float64)
+
+    def _fit(
+        self, X: Any, targets: NDArray[Any], task: Literal["binary", "classes", "regression"], classes: list[str]
+    ) -> None:
+        source = source_of(X, targets, task, classes)
+        config = self._config(len(targets))
+        check_source(config, source)
+        self.predictor_ = train_in_memory(config, source)
+
+    def save_pretrained(self, folder: str) -> None:
+        """Write the network as `weft train` would; `weft.load` reads it."""
+        check_is_fitted(self)
+        self.predictor_.save_pretrained(folder)
+
+    def _outputs(self, X: Any) -> torch.Tensor:
+        """Outputs for checked inputs; vectors in float64, so that a row's result does not depend on its neighbours."""
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        if modality_of(X) != "vector":
+            return self.predictor_.outputs(X)
+        rows = self.predictor_.transform.normalize(X).double()  # type: ignore[union-attr]
+        network = self.predictor_.network.double()
+        try:
+            with torch.no_grad():
+                return self.predictor_.card.objective().answers(network(rows))
+        finally:
+            network.float()
+
+
+def train_in_memory(config: RunConfig, source: Source) -> Predictor:
+    """Train without a folder; returns the network with its last weights."""
+    transform = fit_transform(source, config.transform)
+    objective = create_objective(source.task, source.splits["train"].targets, len(source.classes))
+    materials = Materials(source, transform, size_network(config, source, transform), objective)
+    core = create_network(materials.network, config.seed)
+    loader = role(config, materials, "train")
+    plan = draft(config, loader.steps_per_epoch, "")
+    groups = core.parameter_groups(config.optimisation.weight_decay)
+    run = Run(
+        config=config,
+        plan=plan,
+        team=Alone(),
+        core=core,
+        net=core,
+        optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
+        objective=objective,
+        ema=None,
+        train=loader,
+        select=None,
+        store=None,
+        journal=Journal(None),
+        display=Silent(),
+    )
+    train(run, Progress(), lambda: False)
+    card = Card(config.model, objective.task, source.classes, objective.centre, objective.scale)
+    return Predictor(card, core.eval(), transform)
+
+
+class Classifier(ClassifierMixin, _Estimator):
+    """A network that tells classes apart.
+
+    X is an array (n, features), a list of texts, or a uint8 array (n, channels, height, width); y holds one label each.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on labelled examples."""
+        X = self._check_inputs(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if len(X) != len(y):
+            raise ValueError(f"{len(X)} inputs and {len(y)} labels: one label an input is needed")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        names = [str(label) for label in self.classes_]
+        if len(names) < 2:
+            raise ValueError(f"a classifier needs two classes at least; y has one class only: {names[0]}")
+        binary = len(names) == 2
+        self._fit(X, codes.astype(np.float32 if binary else np.int64), "binary" if binary else "classes", names)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, (n, K), columns in the order of `classes_`."""
+        probabilities: NDArray[np.float64] = class_probabilities(self._card().task, self._outputs(X)).numpy()
+        return probabilities
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Logits: (n,) for two classes, else (n, K)."""
+        outputs = self._outputs(X).double()
+        logits: NDArray[np.float64] = (outputs.squeeze(1) if len(self.classes_) == 2 else outputs).numpy()
+        return logits
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class for each input."""
+        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        return found
+
+    def _card(self) -> Card:
+        check_is_fitted(self)
+        return self.predictor_.card
+
+
+class Regressor(RegressorMixin, _Estimator):
+    """A network that predicts a number. X as for Classifier; y holds numbers."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on examples with their numbers."""
+        if modality_of(X) == "vector":
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        targets = column_or_1d(y, warn=True).astype(np.float32)
+        if len(X) != len(targets):
+            raise ValueError(f"{len(X)} inputs and {len(targets)} numbers: one number an input is needed")
+        self._fit(X, targets, "regression", [])
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The number for each input."""
+        found: NDArray[np.float64] = self._outputs(X).squeeze(1).double().numpy()
+        return found

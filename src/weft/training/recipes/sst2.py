@@ -1,0 +1,1 @@
+RECIPES: tuple[str, ...] = ()

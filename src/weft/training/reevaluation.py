@@ -1,0 +1,40 @@
+"""The metrics of a finished run, computed again on its own source or on another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weft.data.loader import batches
+from weft.data.source import Source, open_source
+from weft.errors import WeftError
+from weft.training.evaluation import mean_loss, outputs_of
+from weft.training.folder import open_run
+from weft.training.metrics import Metrics, measure
+from weft.training.predictor import Predictor, load
+
+
+def evaluate_run(path: Path, source: str | None = None, split: str = "report", batch_size: int = 256) -> Metrics:
+    """Loss and metrics of a run's network on a split of a source; by default what its record reports."""
+    if batch_size < 1:
+        raise WeftError("--batch-size must be at least 1")
+    config = open_run(path).config()
+    predictor = load(path)
+    opened = open_source(config.source, config.reading) if source is None else open_source(source)
+    check(predictor, opened)
+    loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
+    outputs, targets = outputs_of(predictor.network, loader)
+    objective = predictor.card.objective()
+    metrics = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
+    return {"examples": len(targets), "loss": mean_loss(objective, outputs, targets), **metrics}
+
+
+def check(predictor: Predictor, source: Source) -> None:
+    """Refuse a source of another kind or with other classes."""
+    modality = "text" if source.modality == "pair" else source.modality
+    if modality != predictor.modality:
+        raise WeftError(f"the network takes {predictor.modality}, {source.name} holds {modality}")
+    if source.task != predictor.card.task or source.classes != predictor.classes:
+        raise WeftError(
+            f"{source.name} has other targets ({source.task}: {', '.join(source.classes[:5])}) than the network "
+            f"({predictor.card.task}: {', '.join(predictor.classes[:5])})"
+        )

@@ -1,0 +1,103 @@
+"""Does a run give the same bits again? Some steps are repeated from a checkpoint, and the final weights evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.errors import WeftError
+from weft.training import course
+from weft.training.checkpoints import Checkpoint, CheckpointStore
+from weft.training.display import Silent
+from weft.training.fabric import join
+from weft.training.folder import RunFolder, open_run
+from weft.training.journal import Event, Journal, read_events
+from weft.training.loop import advance
+from weft.training.prepare import gather
+from weft.training.reevaluation import evaluate_run
+from weft.training.run import Run
+from weft.training.session import assemble
+from weft.training.state import Progress, capture
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison."""
+
+    what: str
+    same: bool
+
+
+class Recorder(Journal):
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.events: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        super().add(event)
+        self.events.append(event)
+
+
+def verify(path: Path, steps: int) -> Iterator[Finding]:
+    """Repeat at most `steps` steps and compare losses, norms and weights; then compare the record's metrics."""
+    folder = open_run(path)
+    record = folder.record()
+    store = CheckpointStore(folder.checkpoints)
+    yield from repeat(folder, store, steps)
+    if record is not None and record["status"] == "finished":
+        again = evaluate_run(path, batch_size=folder.config().optimisation.batch_size)
+        for name, value in record["metrics"].items():
+            yield Finding(f"{name} on the reporting split", again[name] == value)
+
+
+def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Finding]:
+    """The comparisons of the repeated steps."""
+    plan = folder.plan()
+    found = store.steps()
+    if plan is None or len(found) < 2:
+        raise WeftError(f"{folder.path} has not the two checkpoints that verifying needs; train it further")
+    first, following = store.load(found[-2]), found[-1]
+    last = min(first.step + steps, following)
+    last = max(last, min(following, first.step + plan.log_every))  # at least one point of the curve
+    run = reconstruct(folder)
+    progress = course.resume(run, first)
+    recorder = Recorder()
+    run = replace(run, journal=recorder)
+    for batch in run.train.range(first.step, last):
+        advance(run, progress, batch)
+        if run.plan.due_evaluation(progress.step):
+            course.evaluate(run, progress)
+    written = [event for event in read_events(folder.metrics) if first.step < event["step"] <= last]
+    for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "select_loss")):
+        pair = [[event[name] for event in events if event["kind"] == kind] for events in (written, recorder.events)]
+        if pair[0]:
+            yield Finding(f"{name} at {len(pair[0])} points of steps {first.step} to {last}", pair[0] == pair[1])
+    if last == following:
+        yield same_state(run, progress, store.load(following))
+
+
+def reconstruct(folder: RunFolder) -> Run:
+    """The run as it was at step 0."""
+    config, plan = folder.config(), folder.plan()
+    team = join(config.execution.device, "auto")
+    materials = gather(config, folder.path)
+    assert plan is not None
+    materials.source.require(plan.fingerprint)
+    run = assemble(folder, config, plan, team, materials, Silent())
+    if plan.compile:
+        run.core.compile()
+    return run
+
+
+def same_state(run: Run, progress: Progress, stored: Checkpoint) -> Finding:
+    """Compare every tensor of the state with a stored checkpoint's."""
+    now: dict[str, Any] = capture(progress, run.core, run.optimiser, run.ema).tensors
+    differing = [name for name, value in stored.tensors.items() if not torch.equal(value, now[name])]
+    named = f", first {differing[0]}" if differing else ""
+    return Finding(f"{len(stored.tensors)} tensors of the checkpoint at step {stored.step}{named}", not differing)
