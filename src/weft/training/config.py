@@ -50,6 +50,8 @@ class ReadingConfig(SourceConfig):
 
     seed: Annotated[int, arg(name="split-seed")] = 0
     """decides which rows are held out; apart from --seed, so that runs of several seeds share their splits"""
+    share: Annotated[float, _must(lambda value: 0 < value <= 1, "above 0 and at most 1")] = 1.0
+    """share of the training rows to learn from, for learning curves; a smaller share is part of a larger one"""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from weft.data import preprocess
+from weft.data import noise, preprocess
 from weft.data.fitting import fit
 from weft.data.loader import Batches, batches
 from weft.data.preprocess import ImageTransform, Transform, VectorTransform
 from weft.data.source import Source, open_source
+from weft.data.split import MemorySplit
 from weft.errors import WeftError
 from weft.networks.config import MLPConfig, NetworkConfig
 from weft.networks.network import Network
@@ -34,13 +36,42 @@ class Materials:
     objective: Objective
 
 
-def gather(config: RunConfig, folder: Path | None = None) -> Materials:
+Opened = tuple[Source, Transform]
+
+
+def open_data(config: RunConfig) -> Opened:
+    """The source that a configuration names, and the transform fitted to its training rows."""
+    source = read_source(config)
+    return source, fit(source, config.transform)
+
+
+def read_source(config: RunConfig) -> Source:
+    """The source that a configuration names, with the share of its training rows that is to be learnt from."""
+    return thinned(open_source(config.source, config.reading), config.reading.share)
+
+
+def thinned(source: Source, share: float) -> Source:
+    """The source with a share of its training rows only; a smaller share is part of a larger one."""
+    if share == 1:
+        return source
+    train = source.splits["train"]
+    if not isinstance(train, MemorySplit):
+        raise WeftError(f"--share works on sources held in memory; {source.name} is streamed (raise --memory)")
+    chosen = np.sort(train.order(noise.key(source.config.seed, "share"), 0, max(2, round(share * len(train)))))
+    less = MemorySplit(train.table, train.rows[chosen], train.targets[chosen], f"{share:.0%} of {train.origin}")
+    return replace(source, splits={**source.splits, "train": less})
+
+
+def gather(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials:
     """Open the source, fit the transform (or load the one in `folder`) and size the network to both."""
     check_names(config)
-    source = open_source(config.source, config.reading)
+    source = opened[0] if opened else read_source(config)
     check_source(config, source)
     stored = folder is not None and any((folder / name).exists() for name in (preprocess.FILE, "tokenizer.json"))
-    transform = preprocess.load(folder) if stored and folder is not None else fit(source, config.transform)
+    if stored and folder is not None:
+        transform = preprocess.load(folder)
+    else:
+        transform = opened[1] if opened else fit(source, config.transform)
     objective = create_objective(
         source.task,
         source.splits["train"].targets,

@@ -31,7 +31,8 @@ from weft.training.memory import gigabytes
 from weft.training.metrics import HEADLINE, measure
 from weft.training.optimisers import SHARDED, create_optimiser
 from weft.training.plan import Plan
-from weft.training.prepare import Materials, create_network, gather, role
+from weft.training.predictions import predictions, write_predictions
+from weft.training.prepare import Materials, Opened, create_network, gather, role
 from weft.training.pretrained import Card, write_network
 from weft.training.record import make_record
 from weft.training.run import Run
@@ -49,8 +50,8 @@ class Outcome:
     """whether this session did the work, rather than find it done"""
 
 
-def start(config: RunConfig, path: Path, display: Silent | None = None) -> Outcome:
-    """Begin a new run in `path`."""
+def start(config: RunConfig, path: Path, display: Silent | None = None, opened: Opened | None = None) -> Outcome:
+    """Begin a new run in `path`; `opened` saves a study of many runs from reading the same data again."""
     started = time.perf_counter()
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config, team)
@@ -59,14 +60,14 @@ def start(config: RunConfig, path: Path, display: Silent | None = None) -> Outco
         run_folder.create(path)
         folder.write_asked(config)
     try:
-        return work(folder, config, team, display or choose_display(team.rank), started)
+        return work(folder, config, team, display or choose_display(team.rank), started, opened)
     except WeftError:
         if team.rank == 0 and folder.plan() is None:  # refused before anything was trained: leave no trace
             shutil.rmtree(path)
         raise
 
 
-def resume(path: Path, display: Silent | None = None, execution: Any = None) -> Outcome:
+def resume(path: Path, display: Silent | None = None, execution: Any = None, opened: Opened | None = None) -> Outcome:
     """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed."""
     started = time.perf_counter()
     folder = run_folder.open_run(path)
@@ -77,7 +78,7 @@ def resume(path: Path, display: Silent | None = None, execution: Any = None) -> 
     config = config if execution is None else replace(config, execution=execution)
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config, team)
-    return work(folder, config, team, display or choose_display(team.rank), started)
+    return work(folder, config, team, display or choose_display(team.rank), started, opened)
 
 
 def check_strategy(config: RunConfig, team: Team) -> None:
@@ -85,11 +86,13 @@ def check_strategy(config: RunConfig, team: Team) -> None:
         raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
 
 
-def work(folder: RunFolder, config: RunConfig, team: Team, display: Silent, started: float) -> Outcome:
+def work(
+    folder: RunFolder, config: RunConfig, team: Team, display: Silent, started: float, opened: Opened | None
+) -> Outcome:
     """Everything between an open folder and its record."""
     lock = folder.lock() if team.rank == 0 else None
     try:
-        materials = gather(config, folder.path)
+        materials = gather(config, folder.path, opened)
         plan = folder.plan()
         if plan is not None:
             materials.source.require(plan.fingerprint)
@@ -207,7 +210,8 @@ def finish(
         outputs, targets = outputs_of(
             run.net, role(run.config, materials, "report", run.team.rank, run.team.world), run.team
         )
-    metrics = measure(objective.task, objective.answers(outputs), targets, len(source.classes))
+    answers = objective.answers(outputs)
+    metrics = measure(objective.task, answers, targets, len(source.classes))
     card = Card(run.config.model, objective.task, source.classes, objective.centre, objective.scale)
     facts |= {
         "metric": HEADLINE[objective.task],
@@ -218,6 +222,7 @@ def finish(
     }
     record = make_record(run, progress, folder.path, facts)
     if run.team.rank == 0:
+        write_predictions(folder.path, predictions(objective.task, answers, targets))
         if best is not None:
             write_network(folder.path, card, network, best, materials.transform)
         folder.write_record(record)
