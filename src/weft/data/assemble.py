@@ -18,7 +18,7 @@ from weft.data.augment.mixing import partners
 from weft.data.augment.pipeline import Augmenter
 from weft.data.images import Pixels
 from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform
-from weft.data.split import Split
+from weft.data.split import MemorySplit, Split
 from weft.data.text import TokenStore, bucket, pad_batch
 
 Index = NDArray[np.int64]
@@ -70,11 +70,11 @@ class TextBatch:
 
     def __call__(self, step: int, index: Index, mine: slice) -> Made:
         limit, pad_id = self.transform.max_length, self.transform.tokenizer.pad_id
-        if self.store is not None:
-            width = bucket(int(self.store.lengths[index].max(initial=1)), limit)
-            return pad_batch(self.store.rows(index[mine]), pad_id, limit, width), _tensor(
-                self.split.targets[index[mine]]
-            )
+        if self.store is not None and isinstance(self.split, MemorySplit):
+            rows = self.split.rows[index]  # the store holds the whole table
+            width = bucket(int(self.store.lengths[rows].max(initial=1)), limit)
+            inputs = pad_batch(self.store.rows(rows[mine]), pad_id, limit, width)
+            return inputs, _tensor(self.split.targets[index[mine]])
         raws, targets = self.split.read(index)
         encoded = self.transform.encode(list(raws))
         width = bucket(max((len(ids) for ids, _ in encoded), default=1), limit)

@@ -27,9 +27,7 @@ class Tokenizer:
     """Texts to ids and back."""
 
     def __init__(self, library: Library) -> None:
-        missing = [marker for marker in MARKERS if library.token_to_id(marker) is None]
-        if missing:
-            raise WeftError(f"the vocabulary lacks {', '.join(missing)}; it is not a BERT vocabulary")
+        _require_markers(library.get_vocab())
         self.library = library
         ids: list[Any] = [library.token_to_id(marker) for marker in MARKERS]
         self.pad_id: int
@@ -174,9 +172,16 @@ def _wordpiece(vocab: dict[str, int], lowercase: bool) -> Library:
     return library
 
 
+def _require_markers(words: Iterable[str]) -> None:
+    missing = [marker for marker in MARKERS if marker not in set(words)]
+    if missing:
+        raise WeftError(f"the vocabulary lacks {', '.join(missing)}; it is not a BERT vocabulary")
+
+
 def _read(path: Path) -> Library:
     if path.suffix == ".txt":
         words = path.read_text(encoding="utf-8").splitlines()
+        _require_markers(words)
         lowercase = not any(word != word.lower() for word in words if word not in MARKERS and word[:1] != "[")
         return _wordpiece({word: number for number, word in enumerate(words)}, lowercase)
     try:

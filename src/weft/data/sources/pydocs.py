@@ -7,6 +7,8 @@ other modules form the split "unlabelled", so that the whole is also a corpus fo
 from __future__ import annotations
 
 import ast
+import json
+import sys
 import sysconfig
 import warnings
 from collections import Counter
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from weft.data.cache import Cache
 from weft.data.fingerprint import digest
 from weft.data.sources.table import Reading, Table
 from weft.errors import WeftError
@@ -27,7 +31,7 @@ _LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "__pycache__", "
 
 def read_pydocs() -> Reading:
     """Texts and package names, in the order of the files' paths."""
-    rows = list(dict.fromkeys(_docstrings(Path(sysconfig.get_path("stdlib")))))
+    rows = _cached_rows(Path(sysconfig.get_path("stdlib")))
     counts = Counter(package for package, _, _ in rows)
     names = sorted(package for package, count in counts.items() if count >= ENOUGH and "." not in package)
     if len(names) < 2:
@@ -38,6 +42,17 @@ def read_pydocs() -> Reading:
     tables = {"all": _table(labelled, labels), "unlabelled": _table(rest, None)}
     content = digest(*(text for _, _, text in rows))
     return Reading(modality="text", tables=dict(tables), files={"pydocs": content}, names=names)
+
+
+def _cached_rows(root: Path) -> list[tuple[str, str, str]]:
+    """(package, file, docstring) without repetitions; parsing takes seconds, so it is done once for each Python."""
+
+    def build() -> dict[str, torch.Tensor]:
+        found = json.dumps(list(dict.fromkeys(_docstrings(root)))).encode()
+        return {"json": torch.frombuffer(bytearray(found), dtype=torch.uint8)}
+
+    stored = Cache().get(digest("pydocs", sys.version, str(root)), "docstrings of the standard library", build)
+    return [(package, file, text) for package, file, text in json.loads(stored["json"].numpy().tobytes())]
 
 
 def _table(rows: list[tuple[str, str, str]], labels: np.ndarray | None) -> Table:

@@ -1,0 +1,113 @@
+"""The cache survives two builders, a killed one, damage and a small limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from weft.data import batches, open_source
+from weft.data.cache import Cache
+
+BUILD = """
+import sys, time, torch
+from pathlib import Path
+from weft.data.cache import Cache
+def build():
+    Path(sys.argv[2]).open("a").write("built ")
+    time.sleep(float(sys.argv[3]))
+    return {"x": torch.arange(1000)}
+assert torch.equal(Cache(Path(sys.argv[1])).get("ab12", "numbers", build)["x"], torch.arange(1000))
+"""
+
+
+def builder(folder: Path, log: Path, seconds: float) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", BUILD, str(folder), str(log), str(seconds)])
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(300):
+        if path.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} did not appear")
+
+
+def test_two_processes_build_an_entry_once(tmp_path: Path):
+    log = tmp_path / "log"
+    both = [builder(tmp_path / "cache", log, 0.5) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert log.read_text() == "built "
+
+
+def test_a_builder_killed_in_the_middle_leaves_nothing_behind(tmp_path: Path):
+    log = tmp_path / "log"
+    victim = builder(tmp_path / "cache", log, 60)
+    wait_for(log)
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+    assert Cache(tmp_path / "cache").entries() == []
+    assert builder(tmp_path / "cache", log, 0).wait() == 0
+    assert log.read_text() == "built built "
+
+
+def test_a_half_written_entry_is_overwritten(tmp_path: Path):
+    (tmp_path / "ab12.part").write_bytes(b"half of it")
+    cache = Cache(tmp_path)
+    assert torch.equal(cache.get("ab12", "", lambda: {"x": torch.ones(3)})["x"], torch.ones(3))
+    assert not (tmp_path / "ab12.part").exists()
+
+
+@pytest.mark.parametrize("damage", ["flip a bit", "truncate", "empty"])
+def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: str):
+    cache = Cache(tmp_path)
+    cache.get("ab12", "", lambda: {"x": torch.arange(100)})
+    path = tmp_path / "ab12.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-17] ^= 4
+    path.write_bytes({"flip a bit": bytes(data), "truncate": bytes(data[:-50]), "empty": b""}[damage])
+    built = []
+    again = cache.get("ab12", "", lambda: built.append(1) or {"x": torch.arange(100)})
+    assert built == [1] and torch.equal(again["x"], torch.arange(100))
+
+
+def test_the_least_recently_used_goes_when_the_limit_is_reached(tmp_path: Path):
+    cache = Cache(tmp_path, limit=10_000)
+    for number, key in enumerate(("a1", "b2", "c3")):
+        cache.get(key, key, lambda: {"x": torch.zeros(1000)})
+        os.utime(tmp_path / f"{key}.safetensors", (number, number))
+    assert [entry.about for entry in cache.entries()] == ["b2", "c3"]
+    cache.get("b2", "", dict)  # used: now the newest
+    cache.get("d4", "d4", lambda: {"x": torch.zeros(1000)})
+    assert sorted(entry.about for entry in cache.entries()) == ["b2", "d4"]
+    assert cache.clear() > 8000 and cache.entries() == []
+
+
+def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="going on without"):
+        found = Cache(tmp_path / "file" / "cache").get("ab", "", lambda: {"x": torch.ones(1)})
+    assert torch.equal(found["x"], torch.ones(1))
+
+
+def test_images_are_decoded_once_and_keyed_by_content_and_size(image_folder: Path, own_cache: Path):
+    from weft.data import TransformConfig
+
+    first = batches(open_source(image_folder), "train", 4)[0]
+    entries = {entry.path for entry in Cache().entries()}
+    assert len(entries) == 1
+    again = batches(open_source(image_folder, seed=1), "train", 4)
+    assert {entry.path for entry in Cache().entries()} == entries
+    assert first.inputs["x"].shape == again[0].inputs["x"].shape
+    batches(open_source(image_folder), "train", 4, transform=TransformConfig(size=8))
+    assert len(Cache().entries()) == 2
+    victim = next((image_folder / "cat").iterdir())
+    victim.write_bytes((image_folder / "dog" / "00.jpeg").read_bytes())
+    batches(open_source(image_folder), "train", 4)
+    assert len(Cache().entries()) == 3

@@ -1,0 +1,90 @@
+"""`weft data` and its verbs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from data.conftest import encoded, write_parquet
+from weft.commands.main import main
+
+
+def weft(*words: object) -> int:
+    with pytest.raises(SystemExit) as exit:
+        main(["data", *map(str, words)])
+    return int(exit.value.code or 0)
+
+
+def test_the_list_names_every_embedded_source(capsys):
+    from weft.data.sources.find import EMBEDDED
+
+    assert weft() == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in EMBEDDED) and "weft[hub]" in printed
+
+
+def test_help_and_list_do_without_torch():
+    program = (
+        "import sys; from weft.commands.main import main\n"
+        "try: main({words})\nexcept SystemExit: pass\n"
+        "assert 'torch' not in sys.modules"
+    )
+    for words in (["data"], ["data", "--help"]):
+        subprocess.run([sys.executable, "-c", program.format(words=words)], check=True, capture_output=True)
+
+
+def test_show_tells_splits_balance_sizes_duplicates_and_draws_a_sheet(tmp_path: Path, capsys):
+    for name in ("train", "test"):
+        for label in ("cat", "dog"):
+            folder = tmp_path / "sets" / name / label
+            folder.mkdir(parents=True)
+            for number in range(6):
+                (folder / f"{number}.png").write_bytes(encoded(number + 10 * (label == "dog") + 5 * (name == "test")))
+    assert weft("show", tmp_path / "sets", "--sheet", tmp_path / "sheet.png") == 0
+    printed = capsys.readouterr().out
+    assert "20 × 16 px" in " ".join(printed.split()).replace("16 × 20", "20 × 16")
+    shared = re.findall(r"(\d+) rows of report occur in (?:train|select)", printed)
+    assert sum(map(int, shared)) == 3  # the images 5, 10 and 15
+    assert "carved off for selection" in printed
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.height >= 2 * 64 and sheet.width > 200
+
+
+def test_show_prints_sample_rows_of_text_and_vectors(tmp_path: Path, capsys):
+    assert weft("show", write_parquet(tmp_path / "text", 60), "--rows", "3") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("[0]") + printed.count("[1]") + printed.count("[2]") == 3 and "letters" in printed
+    assert weft("show", "diabetes") == 0
+    assert "10 features" in capsys.readouterr().out
+
+
+def test_augment_draws_the_same_images_under_each(tmp_path: Path, capsys):
+    assert weft("augment", "digits", "--sheet", tmp_path / "out.png") == 0
+    with Image.open(tmp_path / "out.png") as sheet:
+        assert sheet.height == 10 * 66
+    assert weft("augment", "diabetes") == 2
+    assert "for images" in capsys.readouterr().err
+
+
+def test_cache_lists_and_clears(image_folder: Path, tmp_path: Path, capsys):
+    from weft.data import batches, open_source
+
+    batches(open_source(image_folder), "train", 4)
+    assert weft("cache") == 0
+    assert "16 px" in " ".join(capsys.readouterr().out.split())
+    assert weft("cache", "--clear") == 0 and "removed" in capsys.readouterr().out
+
+
+def test_bad_input_is_one_sentence_and_exit_code_two(image_folder: Path, capsys):
+    (image_folder / "cat" / "broken.png").write_bytes(b"no image")
+    assert weft("show", image_folder) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("weft: cat/broken.png: ") and error.count("\n") == 1
+    assert weft("show", image_folder, "--on-bad", "skip", "--sheet", image_folder.parent / "s.png") == 0
+    assert "1 bad row was skipped: cat/broken.png" in capsys.readouterr().out
+    assert weft("show") == 2
