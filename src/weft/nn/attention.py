@@ -30,9 +30,8 @@ class Attention(nn.Module):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, each (batch, heads, tokens, width/heads)."""
-        batch, tokens, _ = x.shape
-        qkv = self.qkv(x).view(batch, tokens, 3, self.heads, self.width // self.heads)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        # Cut along the channels, not by permuting: backward then joins the three gradients with one copy, not two.
+        q, k, v = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
         return q, k, v
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
