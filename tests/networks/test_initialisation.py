@@ -106,3 +106,11 @@ def test_the_class_token_starts_at_zero_and_positions_small() -> None:
     network = create_model("vit_nano_p4_32", depth=1)
     assert not network.class_token.any()
     assert network.positions.table.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+def test_an_lstm_keeps_torchs_start() -> None:
+    """A6: uniform in ±1/√hidden, biases too."""
+    lstm = small("lstm_text").lstm
+    for parameter in lstm.parameters():
+        assert parameter.abs().max() <= 16**-0.5
+        assert parameter.std().item() == pytest.approx(16**-0.5 / 3**0.5, rel=0.2)
