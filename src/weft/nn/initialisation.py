@@ -1,7 +1,8 @@
 """How weights start, one function a school; parts with a rule of their own have a method `initialise`.
 
-Biases start at zero and norms at one everywhere but in an LSTM, which keeps torch's uniform ±1/√hidden. The head of a pre-norm image network starts at
-zero, as in the published ViT and Mixer code, so that training begins from uniform predictions.
+Biases start at zero and norms at one everywhere but in an LSTM, which keeps torch's uniform ±1/√hidden. The head of
+a pre-norm image network starts at zero, as in the published ViT and Mixer code, so that training begins from uniform
+predictions.
 """
 
 from __future__ import annotations
