@@ -48,7 +48,7 @@ class _Estimator(BaseEstimator):
         opt: OptimiserName = "adamw",
         weight_decay: float = 0.01,
         network: dict[str, Any] | None = None,
-        transform: dict[str, Any] | None = None,
+        preprocessing: dict[str, Any] | None = None,
         random_state: Any = 0,
     ) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class _Estimator(BaseEstimator):
         self.opt = opt
         self.weight_decay = weight_decay
         self.network = network
-        self.transform = transform
+        self.preprocessing = preprocessing
         self.random_state = random_state
 
     def _config(self, examples: int) -> RunConfig:
@@ -67,7 +67,7 @@ class _Estimator(BaseEstimator):
             model=self.model,
             network=self.network or {},
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            transform=TransformConfig(**(self.transform or {})),
+            transform=TransformConfig(**(self.preprocessing or {})),
             optimisation=OptimisationConfig(
                 batch_size=min(self.batch_size, examples), opt=self.opt, lr=self.lr, weight_decay=self.weight_decay
             ),
@@ -165,13 +165,14 @@ class Classifier(ClassifierMixin, _Estimator):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Logits: (n,) for two classes, else (n, K)."""
-        outputs = self._outputs(X).double()
+        outputs = self._outputs(X)
         logits: NDArray[np.float64] = (outputs.squeeze(1) if len(self.classes_) == 2 else outputs).numpy()
         return logits
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class for each input."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        numbers = self.predict_proba(X).argmax(1)
+        found: NDArray[Any] = self.classes_[numbers]
         return found
 
     def _card(self) -> Card:

@@ -85,20 +85,20 @@ def measure(run: Run, started: float) -> Plan:
 
 def schedule(plan: Plan, config: RunConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
     """Steps, intervals and predictions from the measured seconds; `rest` is what is left of a budget of time."""
-    full_step = step + evaluation / plan.eval_every
+    interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
+    checkpoint_every = config.execution.checkpoint_every or max(1, math.ceil(interval / step))
+    full_step = step + evaluation / plan.eval_every + saving / checkpoint_every
     steps = plan.steps
     if rest is not None:
         steps = max(1, int((rest - 3 * evaluation) / full_step))  # the report split is evaluated once, at the end
-    total = steps * full_step
-    interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
     return dataclasses.replace(
         plan,
         steps=steps,
         warmup=warmup_steps(config, steps, plan.steps_per_epoch),
         log_every=config.execution.log_every or max(10, steps // 1000),
-        checkpoint_every=config.execution.checkpoint_every or max(1, math.ceil(interval / step)),
-        seconds=total,
-        cost=total / 3600 * config.execution.price_per_hour,
+        checkpoint_every=checkpoint_every,
+        seconds=steps * full_step,
+        cost=steps * full_step / 3600 * config.execution.price_per_hour,
     )
 
 

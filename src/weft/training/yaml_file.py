@@ -69,7 +69,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise WeftError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise WeftError(f"{path} is not valid YAML: {error}") from error
+        raise WeftError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise WeftError(f"{path} holds no mapping of keys to values")
     return values

@@ -1,0 +1,245 @@
+"""The step and what happens along the way: accumulation, averages, trouble, roll-backs, the curve."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from training.runs import assert_same_bits, configure, curve, last_checkpoint, train
+from weft.errors import WeftError
+from weft.training import session
+from weft.training.course import ROLLBACKS, TrainingFailed
+from weft.training.display import Silent
+from weft.training.ema import MovingAverage
+from weft.training.journal import read_events
+from weft.training.state import Progress
+from weft.training.watch import Watch, concerned
+
+
+def test_micro_batches_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
+    """Dropout and class weights included: noise is keyed by example, counts are those of the whole batch."""
+    changes = {"steps": 10, "class_weights": "balanced", "smoothing": 0.1, "checkpoint_every": 10}
+    train(configure("mlp", **changes), tmp_path / "whole")
+    train(configure("mlp", accumulate=3, **changes), tmp_path / "parts")
+    one, other = (last_checkpoint(tmp_path / name).tensors for name in ("whole", "parts"))
+    for name, value in one.items():
+        torch.testing.assert_close(
+            other[name], value, rtol=2e-4, atol=2e-6, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def test_the_average_is_the_recursion_written_out() -> None:
+    net = nn.Linear(3, 2)
+    ema = MovingAverage(net, 0.5)
+    expected = net.weight.detach().clone()
+    for step in range(5):
+        with torch.no_grad():
+            net.weight.add_(1.0)
+        ema.update(net, step)
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * net.weight.detach()
+    torch.testing.assert_close(ema.average["weight"], expected)
+
+
+def test_evaluating_the_average_leaves_the_weights_alone(tmp_path: Path) -> None:
+    """A run with an average takes the same course as one without; only what is kept differs."""
+    train(configure(steps=20, model_ema=0.9), tmp_path / "with")
+    train(configure(steps=20), tmp_path / "without")
+    one, other = (last_checkpoint(tmp_path / name).tensors for name in ("with", "without"))
+    assert all(torch.equal(value, one[name]) for name, value in other.items() if name.startswith("model."))
+    assert not torch.equal(one["ema.head.weight"], one["model.head.weight"])
+
+
+def test_norms_of_every_layer_are_in_the_journal(tmp_path: Path) -> None:
+    train(configure(steps=10, log_every=5), tmp_path / "run")
+    event = next(event for event in read_events(tmp_path / "run" / "metrics.jsonl") if event["kind"] == "train")
+    for kind in ("gradient_norm", "weight_norm", "update_norm"):
+        assert event[kind].keys() == {"layers.0", "head"}
+        assert all(norm > 0 for norm in event[kind].values())
+
+
+def poisoned(at: int, times: int = 99):
+    """A forward hook that makes a layer's output infinite in training steps from `at` on, `times` times."""
+    seen = {"steps": 0, "done": 0}
+
+    def hook(module: nn.Module, _: Any, output: torch.Tensor) -> torch.Tensor | None:
+        if not module.training or not torch.is_grad_enabled():
+            return output * float("inf") if seen["done"] and module.training else None
+        seen["steps"] += 1
+        if seen["steps"] <= at or seen["done"] >= times:
+            return None
+        seen["done"] += 1
+        return output * float("inf")
+
+    return hook
+
+
+class Poison(Silent):
+    """Poisons a layer of the run that it displays."""
+
+    def __init__(self, hook: Any) -> None:
+        self.hook, self.said = hook, []
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+
+def poisoned_run(folder: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> tuple[dict[str, Any], list[str]]:
+    """A run whose layer `layers.0` goes infinite in step 18 (after the probe's 25 passes), `times` times."""
+    display = Poison(None)
+    original = session.create_network
+
+    def create(*arguments: Any) -> Any:
+        net = original(*arguments)
+        net.layers[0].register_forward_hook(poisoned(at=25 + 17, times=times))
+        return net
+
+    monkeypatch.setattr(session, "create_network", create)
+    record = session.start(configure(steps=30), folder, display).record
+    assert record is not None
+    return record, display.said
+
+
+def test_a_nan_is_rolled_back_with_a_smaller_rate_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, said = poisoned_run(tmp_path / "run", monkeypatch, times=1)
+    assert record["status"] == "finished"
+    (event,) = record["rollbacks"]
+    assert (event["step"], event["to"], event["rate_scale"]) == (18, 14, 0.25)
+    assert "not a number, first in layers.0" in event["why"]
+    assert any("back to step 14 with 0.25 of the rate" in sentence for sentence in said)
+    rates = {event["step"]: event["lr"] for event in curve(tmp_path / "run") if event["kind"] == "train"}
+    assert rates[21] < 0.3 * rates[14]
+
+
+def test_training_gives_up_after_three_roll_backs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TrainingFailed, match=f"after {ROLLBACKS} roll-backs; use a smaller --lr"):
+        poisoned_run(tmp_path / "run", monkeypatch, times=999)
+    folder = session.run_folder.open_run(tmp_path / "run")
+    record = folder.record()
+    assert record is not None and record["status"] == "failed" and len(record["rollbacks"]) == ROLLBACKS
+    assert folder.status() == "failed"
+
+
+def test_divergence_is_noticed_and_survived(tmp_path: Path) -> None:
+    """Momentum at a rate of 30 blows up a small ResNet; the smaller rates after the roll-backs do not."""
+    config = configure(
+        "mlp", steps=150, opt="momentum", lr=30.0, clip=0.0, log_every=5, sched="constant", warmup_epochs=1.0
+    )
+    try:
+        record = train(config, tmp_path / "run")
+    except TrainingFailed as failure:
+        record = session.run_folder.open_run(tmp_path / "run").record()
+        assert "smaller --lr" in str(failure)
+    assert record is not None and record["rollbacks"]
+
+
+def test_the_watch_tells_trouble_from_health() -> None:
+    watch = Watch()
+    assert watch.judge(2.3, 2.3, patient=True) is None
+    assert watch.judge(0.9, 2.3, patient=True) is None
+    assert watch.judge(1.5, 2.3, patient=False) is None
+    assert watch.judge(math.nan, 2.3, patient=False) == "not a number"
+    assert watch.judge(7.0, 2.3, patient=False) == "diverged"
+    assert watch.judge(2.31, 2.3, patient=False) == "diverged", "it knew something and lost it"
+
+
+def test_staying_at_the_guess_is_noticed_when_patience_ends() -> None:
+    watch = Watch()
+    assert watch.judge(2.3, 2.3, patient=True) is None
+    assert watch.judge(2.29, 2.3, patient=False) == "never left chance"
+    watch.judge(2.0, 2.3, patient=False)
+    assert watch.judge(2.2, 2.3, patient=False) is None
+
+
+def test_the_layer_concerned_is_named_by_the_norms() -> None:
+    norms = {
+        "gradient_norm": {"a": 1.0, "b": math.inf, "c": 1e-6},
+        "weight_norm": {"a": 1.0, "b": 1.0, "c": 1.0},
+        "update_norm": {"a": 0.5, "b": 0.1, "c": 0.1},
+    }
+    assert concerned("not a number", norms) == "b"
+    assert concerned("diverged", norms) == "a"
+    assert concerned("never left chance", norms) == "c"
+
+
+def test_a_network_that_never_leaves_chance_starts_over_and_then_says_so(tmp_path: Path) -> None:
+    """A rate so small that nothing is learnt: three fresh starts, then the run goes on to its end."""
+    config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=10.0)
+    record = train(config, tmp_path / "run")
+    assert [event["to"] for event in record["rollbacks"]] == [0, 0, 0]
+    assert all("that of a guess" in event["why"] for event in record["rollbacks"])
+
+
+class Stop(Silent):
+    """Sends this process a signal when the run reaches a step."""
+
+    def __init__(self, step: int, number: int = signal.SIGTERM) -> None:
+        self.step, self.number = step, number
+
+    def point(self, progress: Progress, event: dict[str, Any]) -> None:
+        if event["kind"] == "train" and progress.step == self.step:
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_at_the_next_step(number: int, tmp_path: Path) -> None:
+    outcome = session.start(configure(steps=30, log_every=5), tmp_path / "run", Stop(5, number))
+    assert (outcome.record, outcome.signal) == (None, number)
+    assert last_checkpoint(tmp_path / "run").step == 5
+    assert session.run_folder.open_run(tmp_path / "run").status() == "stopped"
+
+
+def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint made by an interruption is no place to go back to: the course must not depend on it."""
+    config = configure(
+        "mlp", steps=60, opt="sgd", lr=1e4, clip=0.0, log_every=5, checkpoint_every=20, warmup_epochs=2.0
+    )
+
+    def result(folder: Path) -> None:
+        with pytest.raises(TrainingFailed):
+            session.resume(folder, Silent()) if folder.exists() else session.start(config, folder, Silent())
+
+    result(tmp_path / "whole")
+    assert session.start(config, tmp_path / "cut", Stop(5)).record is None
+    result(tmp_path / "cut")
+    assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
+    records = [session.run_folder.open_run(tmp_path / name).record() for name in ("whole", "cut")]
+    assert records[0]["rollbacks"] == records[1]["rollbacks"]  # type: ignore[index]
+
+
+def test_a_time_budget_is_resumed_with_the_steps_it_was_turned_into(tmp_path: Path) -> None:
+    config = configure("mlp", log_every=5)
+    config = session.replace(config, budget=type(config.budget)(budget="3s"))
+    outcome = session.start(config, tmp_path / "run", Stop(10))
+    planned = session.run_folder.open_run(tmp_path / "run").plan()
+    assert outcome.record is None and planned is not None and planned.steps > 10
+    record = session.resume(tmp_path / "run", Silent()).record
+    assert record is not None and record["steps"] == planned.steps
+
+
+def test_two_runs_of_one_seed_are_the_same_and_of_two_seeds_are_not(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(configure(steps=15, seed=seed), tmp_path / name)
+    assert_same_bits(last_checkpoint(tmp_path / "a"), last_checkpoint(tmp_path / "b"))
+    with pytest.raises(AssertionError):
+        assert_same_bits(last_checkpoint(tmp_path / "a"), last_checkpoint(tmp_path / "c"))
+
+
+def test_a_changed_source_is_refused_at_resume(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    lines = ["a,b,label", *(f"{n},{n % 7},{'xy'[n % 2]}" for n in range(200))]
+    source.write_text("\n".join(lines))
+    config = session.replace(configure(steps=30, log_every=5), source=str(source))
+    assert session.start(config, tmp_path / "run", Stop(5)).record is None
+    source.write_text("\n".join([*lines, "1,1,x"]))
+    with pytest.raises(WeftError, match="has changed since the run began"):
+        session.resume(tmp_path / "run", Silent())

@@ -1,0 +1,66 @@
+"""Metrics against naive counting, known values and the binomial distribution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from weft.training.metrics import bootstrap, calibration_error, class_probabilities, headline, measure
+
+
+def test_metrics_of_three_classes_by_hand() -> None:
+    outputs = torch.eye(3)[torch.tensor([0, 0, 1, 2, 2, 1])] * 10
+    metrics = measure("classes", outputs, torch.tensor([0, 0, 1, 1, 2, 2]), 3)
+    assert metrics["accuracy"] == pytest.approx(4 / 6)
+    assert metrics["confusion"] == [[2, 0, 0], [0, 1, 1], [0, 1, 1]]
+    assert metrics["macro_f1"] == pytest.approx((1 + 0.5 + 0.5) / 3)
+    assert "auroc" not in metrics
+
+
+def test_auroc_is_the_share_of_pairs_in_the_right_order() -> None:
+    torch.manual_seed(0)
+    outputs, targets = torch.randn(60, 1), (torch.rand(60) > 0.6).float()
+    positive, negative = outputs[targets == 1, 0], outputs[targets == 0, 0]
+    pairs = (positive[:, None] > negative[None]).double().mean()
+    metrics = measure("binary", outputs, targets, 2)
+    assert metrics["auroc"] == pytest.approx(float(pairs))
+    assert metrics["accuracy"] == headline("binary", outputs, targets)
+
+
+def test_a_class_that_is_absent_is_no_error() -> None:
+    metrics = measure("classes", torch.eye(3)[[0, 0]], torch.tensor([0, 0]), 3)
+    assert metrics["accuracy"] == 1 and len(metrics["confusion"]) == 3
+
+
+def test_the_bootstrap_interval_is_that_of_the_binomial() -> None:
+    """The mean of resampled zeros and ones is a binomial share: 1.96 deviations to either side."""
+    correct = torch.cat([torch.ones(800), torch.zeros(200)])
+    low, high = bootstrap(correct)
+    spread = 1.96 * math.sqrt(0.8 * 0.2 / 1000)
+    assert low == pytest.approx(0.8 - spread, abs=0.003)
+    assert high == pytest.approx(0.8 + spread, abs=0.003)
+
+
+def test_calibration_error_of_a_known_mixture() -> None:
+    """Confidence 0.9 with 60 % right, and confidence 0.6 with 60 % right: half of the examples are 0.3 off."""
+    confidence = torch.tensor([0.9] * 10 + [0.6] * 10)
+    probabilities = torch.stack([confidence, 1 - confidence], dim=1)
+    correct = torch.tensor(([1.0] * 6 + [0.0] * 4) * 2)
+    assert calibration_error(probabilities, correct) == pytest.approx(0.15)
+
+
+def test_regression_metrics() -> None:
+    targets = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    metrics = measure("regression", torch.tensor([[1.0], [2.0], [3.0], [6.0]]), targets)
+    assert metrics["mae"] == pytest.approx(0.5)
+    assert metrics["rmse"] == pytest.approx(1.0)
+    assert metrics["r2"] == pytest.approx(1 - 4 / 5)
+    assert measure("regression", torch.ones(3, 1), torch.ones(3))["r2"] == 0
+
+
+def test_one_logit_becomes_two_probabilities() -> None:
+    probabilities = class_probabilities("binary", torch.tensor([[0.0], [100.0]]))
+    np.testing.assert_allclose(probabilities, [[0.5, 0.5], [0, 1]], atol=1e-12)

@@ -1,0 +1,91 @@
+"""The loss is a global sum over a global count (F3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from weft.errors import WeftError
+from weft.training.objective import create_objective
+
+LABELS = np.array([0, 0, 0, 1, 2, 2])
+
+
+def test_shares_of_micro_batches_add_up_to_the_loss_of_the_batch() -> None:
+    objective = create_objective("classes", LABELS, 3, smoothing=0.1, class_weights="balanced")
+    outputs, targets = torch.randn(6, 3), torch.tensor(LABELS)
+    count = objective.example_weights(targets).sum()
+    whole = objective.share(outputs, targets, count)
+    parts = sum(objective.share(outputs[cut], targets[cut], count) for cut in (slice(0, 1), slice(1, 4), slice(4, 6)))
+    torch.testing.assert_close(parts, whole)
+
+
+def test_balanced_weights_are_torchs_inverse_frequencies() -> None:
+    objective = create_objective("classes", LABELS, 3, class_weights="balanced")
+    outputs, targets = torch.randn(6, 3), torch.tensor(LABELS)
+    count = objective.example_weights(targets).sum()
+    expected = F.cross_entropy(outputs, targets, weight=torch.tensor([1 / 3, 1.0, 1 / 2]))
+    torch.testing.assert_close(objective.share(outputs, targets, count), expected)
+
+
+def test_a_mixture_of_classes_has_the_mixture_of_their_weights() -> None:
+    objective = create_objective("classes", LABELS, 3, class_weights=[1.0, 2.0, 4.0])
+    assert objective.weights is not None
+    mixed = torch.tensor([[0.25, 0.75, 0.0]])
+    assert objective.example_weights(mixed) == pytest.approx(
+        float(0.25 * objective.weights[0] + 0.75 * objective.weights[1])
+    )
+
+
+def test_binary_weights_follow_the_label() -> None:
+    objective = create_objective("binary", np.array([0, 0, 0, 1.0]), 2, class_weights="balanced")
+    weights = objective.example_weights(torch.tensor([0.0, 1.0]))
+    assert float(weights[1] / weights[0]) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(("task", "labels"), [("classes", LABELS), ("binary", np.array([0, 1, 1, 1.0]))])
+def test_the_guess_is_the_loss_of_the_best_constant_output(task: str, labels: np.ndarray) -> None:
+    """Found by minimising over constant outputs."""
+    objective = create_objective(task, labels, len(np.unique(labels)), smoothing=0.1)
+    constant = torch.zeros(1, 3 if task == "classes" else 1, requires_grad=True)
+    targets = torch.tensor(labels, dtype=torch.int64 if task == "classes" else torch.float32)
+    descent = torch.optim.LBFGS([constant], max_iter=100)
+
+    def loss() -> torch.Tensor:
+        descent.zero_grad()
+        value = objective.losses(constant.expand(len(targets), -1), targets).mean()
+        value.backward()
+        return value
+
+    descent.step(loss)
+    assert objective.guess == pytest.approx(float(loss()), abs=1e-4)
+
+
+def test_numbers_are_learnt_in_units_of_their_deviation() -> None:
+    targets = np.array([100.0, 300.0, 500.0], dtype=np.float32)
+    objective = create_objective("regression", targets)
+    assert objective.guess == pytest.approx(1)
+    assert objective.losses(torch.zeros(3, 1), torch.tensor(targets)).mean() == pytest.approx(1)
+    standard = (torch.tensor(targets) - targets.mean()) / targets.std()
+    torch.testing.assert_close(objective.answers(standard), torch.tensor(targets))
+
+
+def test_uniform_classes_are_guessed_at_log_k() -> None:
+    assert create_objective("classes", np.arange(7), 7).guess == pytest.approx(math.log(7))
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "words"),
+    [
+        ("none", {}, "--target"),
+        ("regression", {"smoothing": 0.1}, "need classes"),
+        ("classes", {"class_weights": [1.0, 2.0]}, "2 class weights for 3 classes"),
+    ],
+)
+def test_objectives_that_cannot_be_are_refused(task: str, options: dict, words: str) -> None:
+    with pytest.raises(WeftError, match=words):
+        create_objective(task, LABELS, 3, **options)
