@@ -1,0 +1,106 @@
+"""The statistics of comparisons: against scipy where one source of variance is left, and by simulation where two are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from weft.studies.statistics import difference, holm, mcnemar, mean_of
+
+
+def study(rng: np.random.Generator, seeds: int, examples: int, gap: float = 0.0, seed_spread: float = 0.1):
+    """Two arms (seeds, examples) of right and wrong answers: logits of example, arm × example, seed and rest.
+
+    A gap of 0.5 in the logit is about five points of accuracy (checked below).
+    """
+    difficulty = rng.normal(2.0, 2.0, examples)
+    arms = []
+    for shift in (gap, 0.0):
+        logit = difficulty + rng.normal(0, 0.8, examples) + shift
+        logit = logit + rng.normal(0, seed_spread, (seeds, 1)) + rng.normal(0, 0.5, (seeds, examples))
+        arms.append((rng.random((seeds, examples)) < 1 / (1 + np.exp(-logit))).astype(float))
+    return arms[0], arms[1]
+
+
+def share_of_verdicts(gap: float, seeds: int, seed_spread: float, examples: int = 1000, studies: int = 200) -> float:
+    rng = np.random.default_rng(0)
+    drawn = (study(rng, seeds, examples, gap, seed_spread) for _ in range(studies))
+    return float(np.mean([difference(*arms).p < 0.05 for arms in drawn]))
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("seed_spread", [0.0, 0.1, 0.3])
+def test_equal_arms_get_a_false_verdict_in_at_most_five_percent_of_200_studies(seeds: int, seed_spread: float):
+    assert share_of_verdicts(0.0, seeds, seed_spread) <= 0.05
+
+
+@pytest.mark.parametrize("seed_spread", [0.0, 0.1])
+def test_five_points_are_found_in_at_least_80_percent_of_200_studies(seed_spread: float):
+    """1,000 examples and five seeds, whose accuracies spread by up to about one point."""
+    first, second = study(np.random.default_rng(1), 400, 4000, gap=0.5, seed_spread=seed_spread)
+    assert 0.04 < first.mean() - second.mean() < 0.06  # the stated size
+    assert share_of_verdicts(0.5, 5, seed_spread) >= 0.80
+
+
+def test_pooling_seeds_and_examples_as_if_independent_would_fail_the_same_simulation():
+    """The simulation is able to fail: a z-test over all answers is wrong in far more than 5 %."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(200):
+        first, second = study(rng, 5, 1000, seed_spread=0.3)
+        error = math.sqrt(first.var() / first.size + second.var() / second.size)
+        wrong += abs(first.mean() - second.mean()) / error > 1.96
+    assert wrong / 200 > 0.15
+
+
+def test_intervals_of_a_mean_cover_it():
+    """Nominal 95 %: at least 92 % of 300 intervals (three standard errors of the simulation below 95)."""
+    rng = np.random.default_rng(2)
+    truth = np.mean([study(rng, 40, 4000, seed_spread=0.1)[1].mean() for _ in range(20)])
+    estimates = [mean_of(study(rng, 5, 500, seed_spread=0.1)[1]) for _ in range(300)]
+    assert np.mean([estimate.low <= truth <= estimate.high for estimate in estimates]) >= 0.92
+
+
+def test_one_network_each_is_the_paired_t_test():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((1, 60)), rng.random((1, 60))
+    oracle = stats.ttest_rel(first[0], second[0])
+    found = difference(first, second)
+    assert found.p == pytest.approx(oracle.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(oracle.confidence_interval()))
+
+
+def test_seeds_that_are_all_the_variance_give_welchs_t_test():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0, 1, (4, 1)), rng.normal(1, 3, (6, 1))
+    oracle = stats.ttest_ind(first[:, 0], second[:, 0], equal_var=False)
+    found = difference(first.repeat(50, axis=1), second.repeat(50, axis=1))
+    assert found.p == pytest.approx(oracle.pvalue)
+    assert found.freedom == pytest.approx(oracle.df)
+
+
+def test_arms_that_never_differ_have_no_difference():
+    same = np.ones((3, 20))
+    found = difference(same, same)
+    assert (found.mean, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_arms_on_other_examples_are_refused():
+    with pytest.raises(ValueError, match="20 and on 30"):
+        difference(np.ones((3, 20)), np.ones((3, 30)))
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_mcnemar_counts_only_the_examples_on_which_two_networks_differ():
+    first = np.array([True] * 10 + [False] * 2 + [True] * 50)
+    second = np.array([False] * 10 + [True] * 2 + [True] * 50)
+    assert mcnemar(first, second) == pytest.approx(stats.binomtest(10, 12).pvalue)
+    assert mcnemar(first, first) == 1.0
