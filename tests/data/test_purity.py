@@ -117,6 +117,19 @@ def test_an_epoch_has_no_example_twice_and_evaluation_has_each_once_in_order(sou
     assert torch.equal(order, torch.arange(len(sources[kind].splits["report"])))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_of_a_batch_is_its_own_example(sources, transforms, kind):
+    """Inputs and targets belong to the example that `index` names, in training as in evaluation."""
+    split = sources[kind].splits["train"]
+    for loader in (make(sources, transforms, kind, augment=None), make(sources, transforms, kind, train=False)):
+        batch = loader[2]
+        raws, targets = split.read(batch.index.numpy())
+        assert batch.targets.tolist() == targets.tolist()
+        for row, raw in enumerate(raws):
+            alone = transforms[kind](raw)["x"][0]
+            assert torch.equal(batch.inputs["x"][row][: len(alone)], alone)
+
+
 def test_threads_of_torch_change_nothing(sources, transforms):
     single = make(sources, transforms, "stored images")[3]
     before = torch.get_num_threads()

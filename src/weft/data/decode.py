@@ -70,8 +70,8 @@ def _decode_jpeg(data: bytes, channels: int, max_pixels: int, side: int) -> NDAr
 
 
 def _rotated(data: bytes) -> bool:
-    start = data[: 1 << 16]
-    return b"Exif\0\0" in start and _open(data).getexif().get(_ORIENTATION, 1) != 1
+    # The standard wants EXIF in the first segment, or after JFIF's.
+    return data.find(b"Exif\0\0", 0, 1 << 12) > 0 and _open(data).getexif().get(_ORIENTATION, 1) != 1
 
 
 def _decode_pillow(data: bytes, max_pixels: int) -> Image.Image:

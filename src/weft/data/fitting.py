@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft.data.cache import Cache
 from weft.data.config import TransformConfig
 from weft.data.decode import header
+from weft.data.fingerprint import digest
 from weft.data.images import StoredPixels
-from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform
+from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform, fields
 from weft.data.source import Source
-from weft.data.split import Split
-from weft.data.stores import pixels_of
+from weft.data.split import MemorySplit, Split
+from weft.data.stores import VERSION, pixels_of
 from weft.data.tokens import Tokenizer, train_tokenizer
 
 SAMPLE = 10_000
@@ -32,7 +36,7 @@ def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokeni
     config = config or TransformConfig()
     train = source.splits["train"]
     if source.modality == "image":
-        return _fit_image(source, config)
+        return _fit_image_once(source, config)
     if source.modality == "vector":
         return _fit_vector(train, config, source.columns)
     if tokenizer is None:
@@ -54,6 +58,21 @@ def _spread(size: int, count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, size - 1, count).astype(np.int64))
 
 
+def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
+    """The fitted transform from the cache: looking at all training images takes as long as opening them."""
+    train = source.splits["train"]
+    if not isinstance(train, MemorySplit):
+        return _fit_image(source, config)
+
+    def build() -> dict[str, torch.Tensor]:
+        found = json.dumps(asdict(_fit_image(source, config))).encode()
+        return {"json": torch.frombuffer(bytearray(found), dtype=torch.uint8)}
+
+    key = digest("fit", VERSION, source.fingerprint, train.rows.tobytes(), repr(config))
+    stored = json.loads(Cache().get(key, f"sizes and statistics of {source.name}", build)["json"].numpy().tobytes())
+    return ImageTransform(**fields(stored))
+
+
 def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     train = source.splits["train"]
     shapes = {_shape(raw) for raw in train.read(_spread(len(train), 64))[0]}
@@ -63,7 +82,7 @@ def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     if config.normalize == "unit":
         return plain
     mean, std = _statistics(source, plain)
-    return ImageTransform(size, channels, mean, std, config.crop, config.max_pixels)
+    return replace(plain, mean=mean, std=std)
 
 
 def _shape(raw: Any) -> tuple[int, int, int]:

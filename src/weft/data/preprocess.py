@@ -163,8 +163,13 @@ def load(folder: str | os.PathLike[str]) -> Transform:
         raise WeftError(f"{folder / FILE} was not written by weft: its section 'weft' is missing")
     kind: Any = ImageTransform if stored.pop("kind") == "image" else VectorTransform
     stored.pop("decoder", None)
-    transform: Transform = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()})
+    transform: Transform = kind(**fields(stored))
     return transform
+
+
+def fields(stored: dict[str, Any]) -> dict[str, Any]:
+    """A transform's fields as JSON gave them back: lists were tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
 
 
 def resize_short(image: Tensor, side: int) -> Tensor:
@@ -179,7 +184,8 @@ def resize_short(image: Tensor, side: int) -> Tensor:
 
 def resize(image: Tensor, shape: tuple[int, int]) -> Tensor:
     """Antialiased bilinear resize of (channels, height, width) uint8, in integers, so exact everywhere."""
-    return interpolate(image[None], size=shape, mode="bilinear", antialias=True)[0]
+    pixels = image[None].contiguous(memory_format=torch.channels_last)  # the layout that the fast kernel wants
+    return interpolate(pixels, size=shape, mode="bilinear", antialias=True)[0]
 
 
 def centre_crop(image: Tensor, side: int) -> Tensor:

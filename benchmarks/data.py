@@ -1,0 +1,205 @@
+"""How fast and how large the data side is: prints a Markdown table of measured against wanted.
+
+    python benchmarks/data.py FOLDER_OF_DATASETS
+
+FOLDER needs `cifar10` and `sst2` as Parquet. Run it alone on the machine: a busy neighbour halves
+every figure. Rates are for one thread; the JPEG rows interleave both ways of decoding, so their ratio is steadier.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from PIL import Image
+from sklearn.datasets import load_sample_images
+
+from weft.data import AugmentConfig, TransformConfig, batches, fit, open_source
+from weft.data.augment.geometry import crop_boxes
+from weft.data.preprocess import ImageTransform
+
+Row = tuple[str, str, str, bool]  # what, measured, wanted, met
+PHOTOS = 2000
+STREAM_ROWS = 20_000
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Wall time of one call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def opening(datasets: Path) -> list[Row]:
+    """CIFAR-10 from its Parquet files to the first training and reporting batch, with an empty cache and a full one."""
+
+    def ready() -> None:
+        source = open_source(datasets / "cifar10")
+        train = batches(source, "train", 128)
+        train[0], batches(source, "report", 128, transform=train.transform)[0]
+
+    first, second = seconds(ready), seconds(ready)
+    return [
+        ("CIFAR-10 decoded and ready, first time", f"{first:.1f} s", "< 15 s", first < 15),
+        ("the same, from the cache", f"{second:.2f} s", "< 2 s", second < 2),
+    ]
+
+
+def rate(source: Any, transform: Any, augment: AugmentConfig, steps: int) -> float:
+    """Images a second of batches of 512, the best of three runs: the others had a neighbour."""
+    loader = batches(source, "train", 512, transform=transform, augment=augment)
+    loader[0]
+    return max(512 * steps / seconds(lambda: [loader[step] for step in range(1, steps + 1)]) for _ in range(3))
+
+
+def augmentation(datasets: Path) -> list[Row]:
+    """CIFAR-10 batches on one thread."""
+    source = open_source(datasets / "cifar10")
+    transform = fit(source)
+    plain = rate(source, transform, AugmentConfig(flip=True, crop_padding=4), 30)
+    strong = rate(source, transform, AugmentConfig(policy="trivial", cutmix=1.0), 10)
+    return [
+        ("crop + flip + normalise, 32 px, one thread", f"{plain:,.0f} images/s", "≥ 40,000", plain >= 40_000),
+        ("TrivialAugment + CutMix, 32 px, one thread", f"{strong:,.0f} images/s", "≥ 8,000", strong >= 8_000),
+    ]
+
+
+def make_photos(folder: Path) -> list[Path]:
+    """JPEG files of 500 × 375, some 50 kB each: cut at random from the two photographs that scikit-learn brings."""
+    photos = [Image.fromarray(photo) for photo in load_sample_images().images]
+    boxes = crop_boxes(np.random.default_rng(0).random((PHOTOS, 4)), (0.6, 1.0))
+    for number, (top, left, height, width) in enumerate(boxes):
+        photo = photos[number % 2]
+        box = (left * photo.width, top * photo.height, (left + width) * photo.width, (top + height) * photo.height)
+        path = folder / f"class{number % 10}" / f"{number:04}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        photo.resize((500, 375), Image.Resampling.BICUBIC, box=box).save(path, quality=90)
+    return sorted(folder.rglob("*.jpg"))
+
+
+def pillow_crop(path: Path, box: np.ndarray) -> torch.Tensor:
+    """Decoding and random-resized crop as timm's loader does them."""
+    with path.open("rb") as file:
+        image = Image.open(file).convert("RGB")
+    top, left, height, width = box * [image.height, image.width, image.height, image.width]
+    cut = image.crop((round(left), round(top), round(left + width), round(top + height)))
+    return torch.from_numpy(np.array(cut.resize((224, 224), Image.Resampling.BILINEAR)).transpose(2, 0, 1))
+
+
+def pillow_centre(path: Path) -> torch.Tensor:
+    """Decoding, resizing and centre crop as timm's loader does them in evaluation (crop 0.875)."""
+    with path.open("rb") as file:
+        image = Image.open(file).convert("RGB")
+    scale = 256 / min(image.size)
+    image = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.BILINEAR)
+    left, top = (image.width - 224) // 2, (image.height - 224) // 2
+    return torch.from_numpy(np.array(image.crop((left, top, left + 224, top + 224))).transpose(2, 0, 1))
+
+
+def interleaved(ours: Callable[[int], Any], theirs: Callable[[int], Any]) -> tuple[float, float]:
+    """Images a second of both, in turns of 100, so that a busy neighbour slows both."""
+    spent = [0.0, 0.0]
+    for start in range(0, PHOTOS, 100):
+        for which, work in enumerate((ours, theirs)):
+            spent[which] += seconds(lambda work=work, start=start: [work(n) for n in range(start, start + 100)])
+    return PHOTOS / spent[0], PHOTOS / spent[1]
+
+
+def jpeg(scratch: Path) -> list[Row]:
+    """A folder of 2,000 JPEG files at 224 px, one thread each."""
+    photos = make_photos(scratch / "photos")
+    boxes = crop_boxes(np.random.default_rng(1).random((PHOTOS, 4)), (0.35, 1.0))
+    centre = ImageTransform(224, 3, (0.0,) * 3, (1.0,) * 3, crop=0.875)
+    rows: list[Row] = []
+
+    def ours_crop(n: int) -> torch.Tensor:
+        return centre.crop_of(photos[n].read_bytes(), boxes[n])
+
+    def ours_centre(n: int) -> torch.Tensor:
+        return centre.pixels(photos[n].read_bytes())
+
+    ways = {
+        "random-resized crop": (ours_crop, lambda n: pillow_crop(photos[n], boxes[n])),
+        "centre crop": (ours_centre, lambda n: pillow_centre(photos[n])),
+    }
+    for name, (ours, theirs) in ways.items():
+        fast, slow = interleaved(ours, theirs)
+        told = f"{fast:,.0f} / {slow:,.0f} images/s = {fast / slow:.2f} ×"
+        rows.append((f"JPEG 500 × 375 to 224 px, {name}, weft / Pillow", told, "≥ 1.8 ×", fast / slow >= 1.8))
+    return rows
+
+
+def text(datasets: Path) -> list[Row]:
+    """SST-2: vocabulary of 8,192 from the training rows, and ids of all 67,349."""
+    source = open_source(datasets / "sst2")
+    taken = seconds(lambda: batches(source, "train", 128)[0])
+    return [("SST-2 vocabulary and 67,349 rows tokenised", f"{taken:.1f} s", "< 5 s", taken < 5)]
+
+
+def make_stream(folder: Path, times: int) -> None:
+    """Text shards of STREAM_ROWS × times rows in row groups of a thousand."""
+    folder.mkdir()
+    letters = np.random.default_rng(0)
+    for number in range(times):
+        rows = [" ".join(map(str, letters.integers(0, 9999, 40))) for _ in range(STREAM_ROWS)]
+        table = pa.table({"text": rows, "label": [n % 4 for n in range(STREAM_ROWS)]})
+        pq.write_table(table, folder / f"train-{number:05}.parquet", row_group_size=1000)
+
+
+def iterate_stream(folder: str) -> None:
+    """In a process of its own: one epoch of a streamed source; prints the peak memory in MB."""
+    source = open_source(folder, stream=True)
+    loader = batches(source, "train", 128, transform=TransformConfig(vocab_size=1000, max_length=64))
+    for _ in loader.range():
+        pass
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def memory(scratch: Path) -> list[Row]:
+    """Peak memory of an epoch of a streamed source and of one eight times as large."""
+    peaks = []
+    for times in (1, 8):
+        folder = scratch / f"stream{times}"
+        make_stream(folder, times)
+        told = subprocess.run(
+            [sys.executable, __file__, "--stream", str(folder)], capture_output=True, text=True, check=True
+        )
+        peaks.append(float(told.stdout))
+    told_both = f"{peaks[0]:.0f} MB, {peaks[1]:.0f} MB"
+    rows = f"{STREAM_ROWS:,} and {8 * STREAM_ROWS:,} rows"
+    return [(f"peak memory of a streamed epoch, {rows}", told_both, "no growth (≤ 5 %)", peaks[1] <= 1.05 * peaks[0])]
+
+
+def main(datasets: Path) -> None:
+    """Measure everything with a cache of its own and print the table."""
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["WEFT_CACHE"] = str(Path(scratch) / "cache")
+        rows = opening(datasets)
+        rows += text(datasets)
+        torch.set_num_threads(1)
+        rows += augmentation(datasets)
+        rows += jpeg(Path(scratch))
+        rows += memory(Path(scratch))
+    print("| what | measured | wanted | met |\n|---|---|---|---|")
+    for what, measured, wanted, met in rows:
+        print(f"| {what} | {measured} | {wanted} | {'yes' if met else 'no'} |")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "--stream":
+        iterate_stream(sys.argv[2])
+    elif len(sys.argv) == 2:
+        main(Path(sys.argv[1]))
+    else:
+        sys.exit("usage: python benchmarks/data.py FOLDER_OF_DATASETS")
