@@ -11,6 +11,7 @@ from weft.nn.attention import Attention, TinyAttention, attention_maps
 from weft.nn.blocks import Block, ChannelMLP
 
 
+@torch.no_grad()
 def by_formula(layer: Attention, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     """softmax(Q Kᵀ / √n) V, one example, head and token at a time, over real tokens only."""
     size = layer.width // layer.heads
