@@ -69,6 +69,13 @@ def test_a_broken_image_is_named_and_stops_or_is_skipped(image_folder: Path, kin
     assert batches(source, "train", 8)[0].inputs["x"].isfinite().all()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_broken_image_is_named_whichever_split_it_falls_into(image_folder: Path, seed: int):
+    (image_folder / "cat" / "broken.jpg").write_bytes(b"")
+    with pytest.raises(WeftError, match=r"cat/broken\.jpg"):
+        batches(open_source(image_folder, seed=seed, select=0.4, memory=1 << 30), "train")
+
+
 @pytest.mark.parametrize("kind", ["bomb", "JPEG bomb"])
 def test_a_bomb_is_refused_by_its_header(kind: str):
     with pytest.raises(BadImage, match="header declares"):

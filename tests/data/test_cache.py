@@ -57,6 +57,12 @@ def test_a_builder_killed_in_the_middle_leaves_nothing_behind(tmp_path: Path):
     assert log.read_text() == "built built "
 
 
+def test_building_one_entry_may_need_another(tmp_path: Path):
+    cache = Cache(tmp_path)
+    inner = {"x": torch.ones(2)}
+    assert torch.equal(cache.get("ab1", "", lambda: cache.get("ab2", "", lambda: inner))["x"], inner["x"])
+
+
 def test_a_half_written_entry_is_overwritten(tmp_path: Path):
     (tmp_path / "ab12.part").write_bytes(b"half of it")
     cache = Cache(tmp_path)

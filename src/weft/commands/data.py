@@ -120,7 +120,7 @@ def print_balance(console: Console, source: Source, summary: Summary) -> None:
         words = [*words[:3], *words[-3:]]
     table = Table("class" if source.classes else "target", *splits, box=None, header_style="bold")
     for word in words:
-        table.add_row(word, *(f"{balance[word]:,}" for balance in splits.values()))
+        table.add_row(word, *(f"{balance[word]:,.6g}" for balance in splits.values()))
     console.print(table)
 
 

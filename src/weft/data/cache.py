@@ -75,7 +75,7 @@ class Cache:
     def clear(self) -> int:
         """Remove all entries and what killed builders left behind; how many bytes that freed."""
         freed = 0
-        for path in [*self.folder.glob(f"*{_ENDING}"), *self.folder.glob("*.part")]:
+        for path in [*self.folder.glob(f"*{_ENDING}"), *self.folder.glob("*.part"), *self.folder.glob("*.lock")]:
             freed += path.stat().st_size
             path.unlink(missing_ok=True)
         return freed
@@ -100,7 +100,8 @@ class Cache:
 
     @contextmanager
     def _lock(self, key: str) -> Iterator[None]:
-        with (self.folder / f"lock-{key[:2]}").open("w") as file:  # 256 locks at most, shared by unrelated entries
+        # A lock for each entry: one builder may need another entry, and two that share a lock would wait forever.
+        with (self.folder / f"{key}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft.data.bad import refusal
 from weft.data.cache import Cache
 from weft.data.config import TransformConfig
-from weft.data.decode import header
+from weft.data.decode import BadImage, header
 from weft.data.fingerprint import digest
 from weft.data.images import StoredPixels
 from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform, fields
@@ -75,7 +76,7 @@ def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
 
 def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     train = source.splits["train"]
-    shapes = {_shape(raw) for raw in train.read(_spread(len(train), 64))[0]}
+    shapes = _shapes(train)
     channels = config.channels or next(iter(shapes))[0]
     size = config.size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
     plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
@@ -85,11 +86,16 @@ def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     return replace(plain, mean=mean, std=std)
 
 
-def _shape(raw: Any) -> tuple[int, int, int]:
-    if isinstance(raw, bytes):
-        return 3, *header(raw)
-    channels, height, width = raw.shape
-    return channels, height, width
+def _shapes(train: Split) -> set[tuple[int, int, int]]:
+    """(channels, height, width) of some images spread over the split, from their headers."""
+    found = set()
+    chosen = _spread(len(train), 64)
+    for example, raw in zip(chosen.tolist(), train.read(chosen)[0], strict=True):
+        try:
+            found.add((3, *header(raw)) if isinstance(raw, bytes) else raw.shape)
+        except BadImage as error:
+            raise refusal(train.place(example), str(error)) from error
+    return found
 
 
 def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -51,11 +51,12 @@ class MemorySplit:
 
     def order(self, stream: int, start: int, stop: int) -> Index:
         """Examples at positions [start, stop) of the shuffled order that `stream` names."""
-        cached = self.__dict__.get("_order")
-        if cached is None or cached[0] != stream:
-            cached = self.__dict__["_order"] = (stream, noise.permutation(stream, len(self)))
-        shuffled: Index = cached[1]
-        return shuffled[start:stop]
+        return _permutation(stream, len(self))[start:stop]
+
+
+@lru_cache(maxsize=4)  # this epoch's order is asked for at every step
+def _permutation(stream: int, size: int) -> Index:
+    return noise.permutation(stream, size)
 
 
 Keep = Callable[[Index], NDArray[np.bool_]]

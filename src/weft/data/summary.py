@@ -25,7 +25,7 @@ class SplitSummary:
 
     origin: str
     rows: int
-    balance: dict[str, int]  # class -> rows; for regression least, mean and greatest target
+    balance: dict[str, float]  # class -> rows; for regression least, mean and greatest target
     sizes: str  # of its inputs, in words
 
 
@@ -113,10 +113,10 @@ def _sizes(sizes: list[tuple[int, ...]], modality: str) -> str:
     return f"{low}–{high:,} letters, median {middle}"
 
 
-def _balance(targets: NDArray[Any], source: Source) -> dict[str, int]:
+def _balance(targets: NDArray[Any], source: Source) -> dict[str, float]:
     if source.classes:
         counts = np.bincount(targets.astype(np.int64), minlength=len(source.classes))
         return dict(zip(source.classes, counts.tolist(), strict=True))
     if source.task == "none":
         return {}
-    return {"least": int(targets.min()), "mean": int(targets.mean()), "greatest": int(targets.max())}
+    return {"least": float(targets.min()), "mean": float(targets.mean()), "greatest": float(targets.max())}
