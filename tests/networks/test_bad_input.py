@@ -149,3 +149,19 @@ def test_messages_are_single_lines() -> None:
         with pytest.raises(WeftError) as caught:
             create_model(name, **changes)  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)
+
+
+def test_ids_of_another_vocabulary_are_refused() -> None:
+    network = small("bert_tiny")
+    ids = torch.full((1, 4), network.config.vocab_size)
+    with pytest.raises(WeftError, match="tokenizer"):
+        network(ids)
+    with pytest.raises(WeftError, match="tokenizer"):
+        network(ids * 0 - 1)
+
+
+def test_widths_that_crash_the_convolution_library_are_refused() -> None:
+    with pytest.raises(WeftError, match="at least 8"):
+        create_model("resnet18", widths=(4, 8, 16, 32))
+    with pytest.raises(WeftError, match="at least 8"):
+        create_model("vit_nano_resnet20_32", stem_widths=(4, 8, 16))

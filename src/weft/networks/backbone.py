@@ -150,7 +150,7 @@ class TextTokens(TokenNetwork):
 
     def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """Ids (batch, tokens) → (batch, tokens, channels). `mask` is true for real tokens; padding never matters."""
-        check_text(x, mask, self.config.max_length)
+        check_text(x, mask, self.config.max_length, self.config.vocab_size)
         return self.encode(self.embed(x, segments), mask)
 
     def encode(self, vectors: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -127,6 +127,13 @@ class LeNetConfig(ImageConfig):
             )
 
 
+def check_projections(widths: tuple[int, ...]) -> None:
+    """Refuse what crashes: oneDNN, in torch 2.13, corrupts memory in the backward of a strided 1×1 convolution with
+    fewer than 8 channels in channels-last order."""
+    if min(widths) < 8:
+        raise WeftError(f"a width of {min(widths)} is too small for projection shortcuts; use at least 8")
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ResNetConfig(ImageConfig):
     """ResNet (C4): `stem` 7×7 with pooling for large images or 3×3 for small ones; `padded` shortcuts (option A)."""
@@ -142,6 +149,8 @@ class ResNetConfig(ImageConfig):
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.widths):
             raise WeftError(f"{len(self.layers)} stages but {len(self.widths)} widths; give one width a stage")
+        if not self.padded:
+            check_projections(self.widths)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -255,6 +264,8 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
                 )
         if self.family == "hybrid" and not 1 <= len(self.stem_layers) <= len(self.stem_widths):
             raise WeftError("a hybrid needs stem_layers, one number a stage, with as many stem_widths")
+        if self.family == "hybrid":
+            check_projections(self.stem_widths)
         if self.pool == "token" and not self.class_token:
             raise WeftError("pool='token' needs class_token=True; use pool='mean' without one")
         if self.class_token and self.block == "mixed" and self.mixer in ("identity", "pooling", "depthwise"):

@@ -99,8 +99,8 @@ def check_image(x: Tensor, in_chans: int, img_size: tuple[int, int] | None) -> N
         )
 
 
-def check_text(ids: Tensor, mask: Tensor | None, max_length: int) -> None:
-    """Refuse ids that are too long, a mask that is not one, and rows in which all is padding."""
+def check_text(ids: Tensor, mask: Tensor | None, max_length: int, vocab_size: int) -> None:
+    """Refuse texts that are too long, a mask that is not one, rows in which all is padding, ids of another vocabulary."""
     if ids.ndim != 2:
         raise WeftError(f"expected word ids of shape (batch, tokens), got {tuple(ids.shape)}")
     if ids.shape[1] > max_length:
@@ -116,3 +116,8 @@ def check_text(ids: Tensor, mask: Tensor | None, max_length: int) -> None:
     if mask is not None and mask.device.type != "meta" and not bool(mask.any(1).all()):
         row = int((~mask.any(1)).nonzero()[0])
         raise WeftError(f"row {row} of the batch is all padding; give every text at least one token")
+    if ids.device.type == "cpu" and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < vocab_size:
+        raise WeftError(
+            f"word ids from {int(ids.min())} to {int(ids.max())} do not fit a vocabulary of {vocab_size}; "
+            "use the tokenizer that the network was made with"
+        )

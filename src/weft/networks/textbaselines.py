@@ -42,7 +42,7 @@ class LSTM(Network):
 
     def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """Ids (batch, tokens) → (batch, tokens, 2·hidden). Padding is packed away before the recurrence."""
-        check_text(x, mask, self.config.max_length)
+        check_text(x, mask, self.config.max_length, self.config.vocab_size)
         vectors = self.drop(self.embed(x))
         if mask is None:
             return self.lstm(vectors)[0]
@@ -88,7 +88,7 @@ class TextConv(Network):
 
     def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """Ids (batch, tokens) → (batch, 1, kernels·channels), the maximum over windows that hold a real token."""
-        check_text(x, mask, self.config.max_length)
+        check_text(x, mask, self.config.max_length, self.config.vocab_size)
         vectors = mask_tokens(self.embed(x), mask).transpose(1, 2)
         real = real_tokens(x, mask)
         return torch.cat([self._maximum(conv(vectors), real) for conv in self.convolutions], dim=1)[:, None]
