@@ -100,7 +100,7 @@ def check_image(x: Tensor, in_chans: int, img_size: tuple[int, int] | None) -> N
 
 
 def check_text(ids: Tensor, mask: Tensor | None, max_length: int, vocab_size: int) -> None:
-    """Refuse texts that are too long, a mask that is not one, rows in which all is padding, ids of another vocabulary."""
+    """Refuse texts that are too long, masks that are none, rows that are all padding, ids of another vocabulary."""
     if ids.ndim != 2:
         raise WeftError(f"expected word ids of shape (batch, tokens), got {tuple(ids.shape)}")
     if ids.shape[1] > max_length:
