@@ -243,3 +243,15 @@ def test_a_changed_source_is_refused_at_resume(tmp_path: Path) -> None:
     source.write_text("\n".join([*lines, "1,1,x"]))
     with pytest.raises(WeftError, match="has changed since the run began"):
         session.resume(tmp_path / "run", Silent())
+
+
+def test_the_probe_leaves_no_trace(tmp_path: Path) -> None:
+    """Batch norm's running statistics included: step 0 is the network as it was made."""
+    from weft.training.checkpoints import CheckpointStore
+    from weft.training.prepare import create_network, gather
+
+    config = configure("resnet", steps=4, checkpoint_every=4)
+    train(config, tmp_path / "run")
+    fresh = create_network(gather(config).network, config.seed).state_dict()
+    stored = CheckpointStore(tmp_path / "run" / "checkpoints").load(0).tensors
+    assert all(torch.equal(stored[f"model.{name}"], value) for name, value in fresh.items())

@@ -29,11 +29,11 @@ def predictions(task: str, outputs: Tensor, targets: Tensor) -> Predictions:
     from weft.training.metrics import class_probabilities
 
     if task == "regression":
-        predicted = outputs.flatten(1).squeeze(1).float().numpy()
-        return {"predicted": predicted, "confidence": np.ones_like(predicted), "target": targets.float().numpy()}
-    confidence, predicted = class_probabilities(task, outputs).max(1)  # type: ignore[arg-type]
+        values = outputs.flatten(1).squeeze(1).float().numpy()
+        return {"predicted": values, "confidence": np.ones_like(values), "target": targets.float().numpy()}
+    confidence, numbers = class_probabilities(task, outputs).max(1)  # type: ignore[arg-type]
     return {
-        "predicted": predicted.int().numpy(),
+        "predicted": numbers.int().numpy(),
         "confidence": confidence.float().numpy(),
         "target": targets.int().numpy(),
     }

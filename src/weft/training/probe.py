@@ -62,10 +62,9 @@ def measure(run: Run, started: float) -> Plan:
 
     Leaves the checkpoint of step 0 behind, and the run as it was.
     """
-    initial = Progress()
+    save_seconds = timed(lambda: save(run, Progress()))
+    start = capture(Progress(), run.core, run.optimiser, run.ema)
     need = predicted_memory(run)
-    save_seconds = timed(lambda: save(run, initial))
-    start = capture(initial, run.core, run.optimiser, run.ema)
     lr = chosen_rate(run)
     restore(start, run.core, run.optimiser, run.ema)
     run.team.use(run.plan.precision)
