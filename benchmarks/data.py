@@ -183,6 +183,7 @@ def memory(scratch: Path) -> list[Row]:
 
 def main(datasets: Path) -> None:
     """Measure everything with a cache of its own and print the table."""
+    before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["WEFT_CACHE"] = str(Path(scratch) / "cache")
         rows = opening(datasets)
@@ -191,6 +192,8 @@ def main(datasets: Path) -> None:
         rows += augmentation(datasets)
         rows += jpeg(Path(scratch))
         rows += memory(Path(scratch))
+    load = f"load average {before:.1f} before and {os.getloadavg()[0]:.1f} after"
+    print(f"{os.cpu_count()} cores, torch {torch.__version__}, {load}\n")
     print("| what | measured | wanted | met |\n|---|---|---|---|")
     for what, measured, wanted, met in rows:
         print(f"| {what} | {measured} | {wanted} | {'yes' if met else 'no'} |")

@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image
 
-from data.conftest import encoded, sentence, tar_of_images, write_parquet, write_tar
+from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import TransformConfig, batches, open_source
 from weft.data.decode import BadImage, decode
 from weft.errors import WeftError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from data.conftest import encoded, write_parquet
+from data.made import encoded, write_parquet
 from weft.commands.main import main
 
 
@@ -61,6 +61,20 @@ def test_show_prints_sample_rows_of_text_and_vectors(tmp_path: Path, capsys):
     assert printed.count("[0]") + printed.count("[1]") + printed.count("[2]") == 3 and "letters" in printed
     assert weft("show", "diabetes") == 0
     assert "10 features" in capsys.readouterr().out
+
+
+SHOWN = [
+    pytest.param("cifar10", marks=pytest.mark.slow), pytest.param("imdb", marks=pytest.mark.slow),
+    "oxford_pets_96", "sst2", "mnli_subset", "rotten_tomatoes", "rte", "wikitext2_heldout", "wiki_small",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_real_dataset_is_shown(datasets: Path, tmp_path: Path, capsys, name: str):
+    assert weft("show", datasets / name, "--sheet", tmp_path / "sheet.png") == 0
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("train", "select", "report", "fingerprint", "carved off"))
+    assert ("contact sheet" in printed) == (tmp_path / "sheet.png").exists()
 
 
 def test_augment_draws_the_same_images_under_each(tmp_path: Path, capsys):

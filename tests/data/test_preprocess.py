@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from data.conftest import encoded, write_parquet
+from data.made import encoded, write_parquet
 from weft.data import TransformConfig, batches, fit, open_source
 from weft.data.preprocess import ImageTransform, load
 from weft.errors import WeftError

@@ -12,7 +12,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.conftest import sentence, tar_of_images, write_parquet
+from data.made import sentence, tar_of_images, write_parquet
 from weft.data import AugmentConfig, TransformConfig, batches, open_source
 from weft.data.loader import Batch
 from weft.data.source import Source

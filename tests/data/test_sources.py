@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data.conftest import encoded, sentence, tar_of_images, write_parquet, write_tar
+from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import batches, open_source
 from weft.data.phrases import sentence_cut
 from weft.data.split import MemorySplit, StreamSplit

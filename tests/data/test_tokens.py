@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.conftest import sentence
+from data.made import sentence
 from weft.data import Tokenizer, train_tokenizer
 from weft.data.order import bucketed
 from weft.data.text import bucket, pad_batch

@@ -153,4 +153,8 @@ def _nested(cells: list[Any]) -> bool:
 
 
 def _broken(cell: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in cell)
+    try:
+        cell.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate
+        return True
+    return False
