@@ -42,16 +42,25 @@ def show(rows: list[tuple[str, NetworkConfig]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, caption="M mult-adds: millions of multiply-adds for one example")
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, caption="mult-adds: of one example's forward pass"
+    )
     for column in ("name", "reads", "shape"):
         table.add_column(column, no_wrap=True)
-    for column in ("parameters", "M mult-adds"):
+    for column in ("parameters", "mult-adds"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, config in rows:
-        millions = total_macs(config) / 1e6
-        size = f"{millions:,.0f}" if millions >= 10 else f"{millions:.2f}"
-        table.add_row(name, config.input, shape(config), f"{total_parameters(config):,}", size)
+        macs = short(total_macs(config))
+        table.add_row(name, config.input, shape(config), f"{total_parameters(config):,}", macs)
     Console().print(table)
+
+
+def short(number: int) -> str:
+    """Three digits and a unit: 12.6 G, 75.9 M, 446 k."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return str(number)
 
 
 def shape(config: NetworkConfig) -> str:
@@ -61,8 +70,8 @@ def shape(config: NetworkConfig) -> str:
         hidden = "E" if config.block == "gated" else "D"
         return f"{patch}C{config.dim} {hidden}{config.hidden_dim} L{config.depth}"
     fields = dataclasses.asdict(config)
-    shown = ("hidden", "channels", "layers", "width", "dim", "kernel", "kernels", "fc")
-    return " ".join(f"{key} {dashed(fields[key])}" for key in shown if fields.get(key))[:26]
+    shown = ("hidden", "channels", "layers", "width", "dim")
+    return " ".join(f"{key} {dashed(fields[key])}" for key in shown if fields.get(key))[:19]
 
 
 def dashed(value: int | tuple[int, ...]) -> str:
