@@ -43,11 +43,14 @@ def show(rows: list[tuple[str, NetworkConfig]]) -> None:
     from rich.table import Table
 
     table = Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, caption="mult-adds: of one example's forward pass"
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+        caption="MACs: multiply-adds of one example's forward pass",
     )
     for column in ("name", "reads", "shape"):
         table.add_column(column, no_wrap=True)
-    for column in ("parameters", "mult-adds"):
+    for column in ("parameters", "MACs"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, config in rows:
         macs = short(total_macs(config))
