@@ -31,6 +31,7 @@ def test_an_image_file_gives_the_tensor_of_evaluation(image_folder: Path, tmp_pa
     transform.save(tmp_path / "run")
     served = load(tmp_path / "run")
     seen = evaluated(source, transform)
+    assert all(batch.inputs["x"].is_contiguous() for batch in batches(source, "report", 5, transform=transform))
     split = source.splits["report"]
     for example, row in enumerate(split.rows):
         path = split.table.inputs.files[row]
@@ -134,5 +135,8 @@ def test_strangers_files_are_refused(tmp_path: Path):
     (tmp_path / "preprocessor_config.json").write_text("{}")
     with pytest.raises(WeftError, match="not written by weft"):
         load(tmp_path)
+    (tmp_path / "broken.jpg").write_bytes(b"no image")
+    with pytest.raises(WeftError, match=r"broken\.jpg: the image cannot be decoded"):
+        fit(open_source("digits"))(tmp_path / "broken.jpg")
     with pytest.raises(WeftError, match="3 values"):
         fit(open_source("diabetes"))([1.0, 2.0, 3.0])

@@ -70,11 +70,16 @@ class ImageTransform:
         """(batch, channels, height, width) uint8 to float32."""
         scale = torch.tensor([1 / (255 * std) for std in self.std]).view(-1, 1, 1)
         shift = torch.tensor([-mean / std for mean, std in zip(self.mean, self.std, strict=True)]).view(-1, 1, 1)
-        return pixels.to(torch.float32).mul_(scale).add_(shift)
+        # One layout whatever decoded the pixels: networks may round differently in another.
+        return pixels.to(torch.float32, memory_format=torch.contiguous_format).mul_(scale).add_(shift)
 
     def __call__(self, raw: Any) -> Inputs:
         """A batch of one from bytes, a path, a Pillow image or a uint8 array (channels, height, width)."""
-        return {"x": self.normalize(self.pixels(_image_bytes(raw))[None])}
+        try:
+            return {"x": self.normalize(self.pixels(_image_bytes(raw))[None])}
+        except BadImage as error:
+            name = str(raw) if isinstance(raw, str | os.PathLike) else "the image given"
+            raise WeftError(f"{name}: {error}") from error
 
     def _as_channels(self, image: Tensor) -> Tensor:
         if image.shape[0] == self.channels:
@@ -212,6 +217,3 @@ def _image_bytes(raw: Any) -> Any:
 def _write(folder: str | os.PathLike[str], content: dict[str, Any]) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     (Path(folder) / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-__all__ = ["BadImage", "ImageTransform", "TextTransform", "Transform", "VectorTransform", "load"]
