@@ -35,7 +35,8 @@ def bytes_per_example(net: nn.Module, batch: Batch) -> float:
     """Growth of the saved activations with each example, from the first two and the first four of a batch."""
 
     def kept(count: int) -> int:
-        return saved_bytes(lambda: net(**{name: value[:count] for name, value in batch.inputs.items()}))
+        inputs = {name: value[:count].clone() for name, value in batch.inputs.items()}
+        return saved_bytes(lambda: net(**inputs))
 
     few, more = min(2, len(batch.index)), min(4, len(batch.index))
     return kept(more) / more if more == few else (kept(more) - kept(few)) / (more - few)

@@ -1,1 +1,60 @@
-RECIPES: tuple[str, ...] = ()
+"""CIFAR-10: 60,000 colour images of 32 × 32 pixels in ten classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.data.config import AugmentConfig
+from weft.training.config import BudgetConfig, ObjectiveConfig, OptimisationConfig, OptimiserName, RunConfig
+
+RECIPES = ("mlp", "lenet", "resnet", "rcnn", "vit", "mixer", "gmlp")
+
+
+def run(
+    model: str, network: dict[str, Any] | None = None, epochs: float = 3, lr: float = 1e-3, opt: OptimiserName = "adamw"
+) -> RunConfig:
+    """What all share: crop and flip, batches of 128, label smoothing."""
+    return RunConfig(
+        source="hub:uoft-cs/cifar10",
+        model=model,
+        network=network or {},
+        augment=AugmentConfig(crop_padding=4, flip=True),
+        optimisation=OptimisationConfig(batch_size=128, opt=opt, lr=lr, weight_decay=0.05),
+        objective=ObjectiveConfig(smoothing=0.1),
+        budget=BudgetConfig(epochs=epochs),
+    )
+
+
+def mlp() -> RunConfig:
+    """Perceptron stack on flattened images."""
+    return run("mlp", {"hidden": [512, 512], "drop_rate": 0.1})
+
+
+def lenet() -> RunConfig:
+    """LeNet-5 on colour images."""
+    return run("lenet5", lr=2e-3)
+
+
+def resnet() -> RunConfig:
+    """CIFAR ResNet-20."""
+    return run("resnet20_cifar", lr=5e-3)
+
+
+def rcnn() -> RunConfig:
+    """A narrow recurrent ConvNet."""
+    return run("rcnn_96", {"width": 32}, lr=2e-3)
+
+
+def vit() -> RunConfig:
+    """A plain ViT of 9 layers, P4 C192."""
+    return run("vit_nano_p4_32")
+
+
+def mixer() -> RunConfig:
+    """MLP-Mixer nano, P4 C128 D_S64 D_C512 L8."""
+    return run("mixer_nano_p4_32", lr=2e-3)
+
+
+def gmlp() -> RunConfig:
+    """gMLP nano, P4."""
+    return run("gmlp_nano_p4_32", lr=2e-3)

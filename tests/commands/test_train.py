@@ -1,0 +1,215 @@
+"""`weft train`, `eval`, `predict`, `runs`, `verify` and `recipes` as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from weft.commands.main import dispatch, main
+from weft.errors import WeftError
+
+QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
+
+
+def refusal(*words: str) -> str:
+    """The sentence that a command answers bad input with."""
+    with pytest.raises(WeftError) as raised:
+        dispatch(list(words))
+    return " ".join(str(raised.value).split())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    assert dispatch(["train", "digits", *QUICK, "--epochs", "5", "--seed", "0", "--output", str(folder)]) == 0
+    return folder
+
+
+def test_a_run_is_the_folder_that_was_designed(run: Path) -> None:
+    files = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
+    expected = {"run.yaml", "config.json", "model.safetensors", "preprocessor_config.json", "metrics.jsonl"}
+    assert expected | {"summary.csv", "record.json"} <= files
+    assert not [name for name in files if name.endswith((".pt", ".pth", ".pkl", ".bin"))], "no pickles are written"
+    rows = list(csv.DictReader((run / "summary.csv").open()))
+    assert [float(row["epoch"]) for row in rows] == [1, 2, 3, 4, 5]
+    assert all(float(row["train_loss"]) > 0 and float(row["lr"]) > 0 for row in rows)
+
+
+def test_the_record_says_how_it_was_made(run: Path) -> None:
+    record = json.loads((run / "record.json").read_text())
+    keys = {"config", "plan", "environment", "source", "curve", "metrics", "parameters", "multiply_adds", "throughput"}
+    assert keys | {"wall_seconds", "cpu_seconds", "peak_memory", "cost", "rollbacks"} <= record.keys()
+    assert record["status"] == "finished"
+    assert record["environment"]["threads"] == 1 and record["environment"]["torch"]
+    assert record["source"]["fingerprint"] == record["plan"]["fingerprint"]
+    assert record["parameters"] == 64 * 16 + 16 + 16 * 10 + 10
+    low, high = record["metrics"]["accuracy_interval"]
+    assert low < record["metrics"]["accuracy"] < high
+
+
+def test_resuming_a_finished_run_says_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["train", "--resume", str(run)]) == 0
+    assert "already finished" in capsys.readouterr().out
+
+
+def test_what_cannot_be_trained_is_answered_in_a_sentence(run: Path, tmp_path: Path) -> None:
+    output = ["--output", str(tmp_path / "out")]
+    assert "say which network" in refusal("train", "digits")
+    assert "did you mean mlp" in refusal("train", "digits", "--model", "mlpp", *output)
+    assert "takes images, but pydocs holds text" in refusal("train", "pydocs", "--model", "mixer_nano_p4_32", *output)
+    assert "takes text, but digits holds images" in refusal("train", "digits", "--model", "bert_tiny", *output)
+    assert "takes images, but diabetes holds vectors" in refusal("train", "diabetes", "--model", "lenet5", *output)
+    side = refusal("train", "digits", "--model", "mixer_b16_224", *output)
+    assert "not a multiple of the patch side 16; use 16" in side and "--size" in side
+    assert "--lr must be a number above 0, not 0.0" in refusal("train", "digits", *QUICK, "--lr", "0")
+    assert "not nan" in refusal("train", "digits", *QUICK, "--lr", "nan")
+    assert "larger than the training split" in refusal("train", "digits", *QUICK, "--batch-size", "5000", *output)
+    assert "contradict each other" in refusal("train", "digits", *QUICK, "--epochs", "1", "--steps", "2")
+    assert "not a duration" in refusal("train", "digits", *QUICK, "--budget", "soon")
+    assert "has no setting 'depht'" in refusal("train", "digits", "--model", "mlp", "--network", "depht=3", *output)
+    assert "KEY=VALUE" in refusal("train", "digits", "--model", "mlp", "--network", "depth")
+    assert "needs several processes" in refusal("train", "digits", *QUICK, "--strategy", "ddp", *output)
+    assert "there is no recipe 'digits/mixr'; did you mean digits/mixer" in refusal("train", "--recipe", "digits/mixr")
+    assert not (tmp_path / "out").exists(), "a refused run leaves no folder"
+
+
+def test_folders_that_cannot_be_used_are_named(run: Path, tmp_path: Path) -> None:
+    assert "already holds a run" in refusal("train", "digits", *QUICK, "--output", str(run))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("precious")
+    assert "not empty" in refusal("train", "digits", *QUICK, "--output", str(tmp_path / "full"))
+    assert (tmp_path / "full" / "thesis.txt").read_text() == "precious"
+    assert "cannot write to" in refusal("train", "digits", *QUICK, "--output", "/proc/nowhere")
+    assert "not a run folder" in refusal("train", "--resume", str(tmp_path))
+    assert "seed: 0 -> 9" in refusal("train", "--resume", str(run), "--seed", "9")
+
+
+def test_a_run_of_a_newer_version_is_left_alone(run: Path, tmp_path: Path) -> None:
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    content = yaml.safe_load((run / "run.yaml").read_text())
+    (newer / "run.yaml").write_text(yaml.safe_dump({**content, "format": 99}))
+    assert "newer weft (format 99" in refusal("train", "--resume", str(newer))
+
+
+def test_exit_code_and_one_line_for_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "digits", "--model", "mlp", "--lr", "0"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_command_prints_how_to_go_on(number: int, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ["train", "digits", *QUICK, "--steps", "200000", "--log-every", "10", "--output", str(folder)]
+    process = subprocess.Popen([sys.executable, "-m", "weft", *words], stdout=subprocess.PIPE, text=True)
+    while process.poll() is None and not (folder / "metrics.jsonl").exists():
+        time.sleep(0.05)
+    time.sleep(0.3)
+    os.kill(process.pid, number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert f"weft train --resume {folder}" in output
+
+
+def test_eval_prints_what_the_record_holds(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["eval", str(run), "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)
+    assert metrics["accuracy"] == pytest.approx(json.loads((run / "record.json").read_text())["metrics"]["accuracy"])
+    assert dispatch(["eval", str(run)]) == 0
+    assert "rows are true classes" in capsys.readouterr().out
+
+
+def test_predict_reads_files_and_standard_input(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    for number in range(3):
+        path = tmp_path / f"{number}.png"
+        Image.fromarray(np.full((8, 8), 60 * number, dtype=np.uint8)).save(path)
+        paths.append(str(path))
+    assert dispatch(["predict", str(run), *paths, "--top", "2"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["input"] for row in rows] == paths
+    assert all(float(row["probability_1"]) >= float(row["probability_2"]) for row in rows)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(paths) + "\n"))
+    assert dispatch(["predict", str(run), "--format", "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["predictions"][0]["class"] for line in lines] == [row["class_1"] for row in rows]
+    assert "takes images, not text" in refusal("predict", str(run), "--text", "hello")
+    assert "there is no file" in refusal("predict", str(run), "nowhere.png")
+
+
+def test_predict_takes_texts_and_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from training.runs import sentences
+
+    text = ["--model", "conv_text", "--max-length", "32", "--vocab-size", "512", "--steps", "60", "--lr", "0.003"]
+    assert dispatch(["train", str(sentences()), *text, "--threads", "1", "--output", str(tmp_path / "t")]) == 0
+    capsys.readouterr()
+    assert dispatch(["predict", str(tmp_path / "t"), "--text", "abba red cab", "--text", "blue", "--top", "1"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["input"], row["class_1"]) for row in rows] == [("abba red cab", "r"), ("blue", "b")]
+    assert dispatch(["train", "diabetes", *QUICK, "--steps", "5", "--output", str(tmp_path / "v")]) == 0
+    (tmp_path / "rows.csv").write_text(",".join(["0.1"] * 10) + "\n")
+    capsys.readouterr()
+    assert dispatch(["predict", str(tmp_path / "v"), str(tmp_path / "rows.csv")]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert 0 < float(row["value"]) < 400
+    (tmp_path / "rows.csv").write_text("a,b\n")
+    assert "not a row of numbers" in refusal("predict", str(tmp_path / "v"), str(tmp_path / "rows.csv"))
+
+
+def test_runs_lists_and_prunes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    shutil.copytree(run, tmp_path / "all" / "copy")
+    (tmp_path / "all" / "odd").mkdir()
+    (tmp_path / "all" / "odd" / "run.yaml").write_text("format: [")
+    assert dispatch(["runs", str(tmp_path / "all"), "--json"]) == 0
+    rows: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["status"] for row in rows] == ["finished", "unreadable"]
+    assert rows[0]["value"] > 0.2 and rows[0]["cost"] > 0
+    assert dispatch(["runs", str(tmp_path / "all")]) == 0
+    assert "accuracy" in capsys.readouterr().out
+    assert dispatch(["runs", "prune", str(tmp_path / "all")]) == 0
+    assert "would delete" in capsys.readouterr().out
+    assert (tmp_path / "all" / "copy" / "checkpoints").is_dir()
+    assert dispatch(["runs", "prune", str(tmp_path / "all"), "--apply"]) == 0
+    assert not (tmp_path / "all" / "copy" / "checkpoints").exists()
+    assert (tmp_path / "all" / "copy" / "model.safetensors").is_file()
+    assert "there is no folder" in refusal("runs", str(tmp_path / "nowhere"))
+
+
+def test_verify_says_same(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["verify", str(run)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 4 and all(line.startswith("same") for line in lines)
+
+
+def test_recipes_state_what_to_expect(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every recipe is a valid configuration whose docstring gives command, expectation and cost."""
+    from weft.training.recipes import find
+
+    for name, function in find().items():
+        function()
+        text = function.__doc__ or ""
+        assert f"--recipe {name}" in text, name
+        assert "%" in text and "parameters" in text and "seconds" in text, name
+    assert dispatch(["recipes"]) == 0
+    assert "digits/mixer" in capsys.readouterr().out
+    assert dispatch(["recipes", "digits/mixer"]) == 0
+    assert "model: mixer_nano_p4_32" in capsys.readouterr().out

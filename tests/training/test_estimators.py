@@ -1,0 +1,69 @@
+"""Classifier and Regressor in scikit-learn's manner."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import weft
+from training.runs import sentences
+
+
+@parametrize_with_checks([weft.Classifier(epochs=20), weft.Regressor(epochs=20)])
+def test_scikit_learn_accepts_the_estimators(estimator: Any, check: Any) -> None:
+    """check_estimator, check by check; none is excepted."""
+    check(estimator)
+
+
+def test_in_a_pipeline_and_in_cross_validation() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), weft.Classifier(epochs=10, network={"hidden": [32]}))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.93
+    X, y = load_diabetes(return_X_y=True)
+    assert cross_val_score(weft.Regressor(epochs=20, network={"hidden": [16]}), X, y, cv=3).mean() > 0.2
+
+
+def test_the_same_seed_gives_the_same_network_and_survives_pickling() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    one = weft.Regressor(epochs=2, random_state=3).fit(X, y)
+    same, other = clone(one).fit(X, y), weft.Regressor(epochs=2, random_state=4).fit(X, y)
+    assert np.array_equal(one.predict(X), same.predict(X))
+    assert not np.array_equal(one.predict(X), other.predict(X))
+    assert np.array_equal(pickle.loads(pickle.dumps(one)).predict(X), one.predict(X))
+
+
+def test_images_and_texts_are_classified_too() -> None:
+    X, y = load_digits(return_X_y=True)
+    images = (X.reshape(-1, 1, 8, 8) * 15).astype(np.uint8)
+    network = {"patch_size": 2, "dim": 32, "depth": 2, "token_dim": 16, "hidden_dim": 64}
+    mixer = weft.Classifier("mixer_nano_p4_32", epochs=6, lr=3e-3, network=network).fit(images[:1400], y[:1400])
+    assert mixer.score(images[1400:], y[1400:]) > 0.75
+    rows = [line.rpartition(",") for line in sentences().read_text().splitlines()[1:]]
+    texts, labels = [text for text, _, _ in rows], [label for _, _, label in rows]
+    preprocessing = {"max_length": 32, "vocab_size": 512}
+    conv = weft.Classifier("conv_text", epochs=8, lr=3e-3, preprocessing=preprocessing).fit(texts[:500], labels[:500])
+    assert conv.score(texts[500:], labels[500:]) > 0.8
+
+
+def test_an_estimator_is_saved_as_a_run_is(tmp_path: Path) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    classifier = weft.Classifier(epochs=2).fit(X, y)
+    classifier.save_pretrained(str(tmp_path / "net"))
+    assert weft.load(tmp_path / "net").predict(list(X[:20])) == [str(label) for label in classifier.predict(X[:20])]
+
+
+def test_bad_targets_are_refused() -> None:
+    with pytest.raises(ValueError, match="one class only"):
+        weft.Classifier().fit(np.zeros((4, 2)), np.zeros(4))
+    with pytest.raises(ValueError, match="3 inputs and 2 labels"):
+        weft.Classifier("conv_text").fit(["a", "b", "c"], [0, 1])

@@ -1,0 +1,130 @@
+"""A trained network in use: loading, predicting, saving again, evaluating, verifying."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from training.runs import configure, train
+from weft.data.loader import batches
+from weft.data.source import open_source
+from weft.errors import WeftError
+from weft.training import session
+from weft.training.evaluation import outputs_of
+from weft.training.pretrained import read_card
+from weft.training.reevaluation import evaluate_run
+from weft.training.verification import verify
+
+FAMILIES = ("mlp", "text")
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / str(request.param)
+    train(configure(request.param, steps=40), folder)
+    return folder
+
+
+def report(run: Path):
+    config = session.run_folder.open_run(run).config()
+    return open_source(config.source, config.reading)
+
+
+def test_single_inputs_get_the_outputs_of_evaluation(run: Path) -> None:
+    """From raw inputs, one call for all, as from evaluation's batches."""
+    predictor, source = weft.load(run), report(run)
+    split = source.splits["report"]
+    raws, _ = split.read(torch.arange(20).numpy())
+    expected, _ = outputs_of(
+        predictor.network, batches(source, "report", 20, transform=predictor.transform, train=False).range(0, 1)
+    )
+    torch.testing.assert_close(predictor.outputs(raws), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_predictions_are_classes_and_probabilities_sum_to_one(run: Path) -> None:
+    predictor, source = weft.load(run), report(run)
+    raws, targets = source.splits["report"].read(torch.arange(60).numpy())
+    assert predictor.predict_proba(raws).sum(1).allclose(torch.ones(60, dtype=torch.double))
+    said = predictor.predict(raws, batch_size=7)
+    right = [label == source.classes[int(target)] for label, target in zip(said, targets, strict=True)]
+    assert sum(right) / 60 > 1.4 / len(source.classes), "no better than guessing"
+
+
+def test_a_saved_network_is_the_same_after_loading(run: Path, tmp_path: Path) -> None:
+    predictor, source = weft.load(run), report(run)
+    predictor.save_pretrained(tmp_path / "copy")
+    again = type(predictor).from_pretrained(tmp_path / "copy")
+    raws, _ = source.splits["report"].read(torch.arange(5).numpy())
+    assert torch.equal(again.outputs(raws), predictor.outputs(raws))
+    assert json.loads((tmp_path / "copy" / "config.json").read_text())["id2label"]["0"] == predictor.classes[0]
+
+
+def test_evaluating_again_gives_the_record(run: Path) -> None:
+    record = session.run_folder.open_run(run).record()
+    assert record is not None
+    metrics = evaluate_run(run, batch_size=32)
+    assert metrics["examples"] == len(report(run).splits["report"])
+    assert {name: metrics[name] for name in record["metrics"]} == record["metrics"]
+
+
+def test_verification_finds_the_same_bits(run: Path) -> None:
+    findings = list(verify(run, 10))
+    assert all(finding.same for finding in findings), [finding.what for finding in findings]
+    assert any("tensors of the checkpoint" in finding.what for finding in findings)
+
+
+def test_verification_notices_another_course(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft.training import verification
+
+    original = verification.advance
+
+    def nudged(*arguments: object) -> object:
+        result = original(*arguments)  # type: ignore[arg-type]
+        next(arguments[0].core.parameters()).data.view(-1)[0] += 1e-6  # type: ignore[attr-defined]
+        return result
+
+    monkeypatch.setattr(verification, "advance", nudged)
+    assert not all(finding.same for finding in verify(run, 10))
+
+
+def test_an_empty_list_is_no_error(run: Path) -> None:
+    assert weft.load(run).predict([]) == []
+
+
+def test_other_classes_and_other_kinds_are_refused(run: Path) -> None:
+    with pytest.raises(WeftError, match="holds vector"):
+        evaluate_run(run, "diabetes")
+
+
+def test_what_is_no_network_is_refused(tmp_path: Path, run: Path) -> None:
+    with pytest.raises(WeftError, match="not a folder"):
+        weft.load(tmp_path / "nowhere")
+    with pytest.raises(WeftError, match=r"no config\.json"):
+        weft.load(tmp_path)
+    broken = tmp_path / "broken"
+    weft.load(run).save_pretrained(broken)
+    content = (broken / "model.safetensors").read_bytes()
+    (broken / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(WeftError, match="cannot read the weights"):
+        weft.load(broken)
+    stored = json.loads((broken / "config.json").read_text())
+    stored["weft"]["format"] = 99
+    (broken / "config.json").write_text(json.dumps(stored))
+    with pytest.raises(WeftError, match="upgrade weft"):
+        read_card(broken)
+
+
+def test_regression_answers_in_the_unit_of_its_targets(tmp_path: Path) -> None:
+    config = session.replace(configure("mlp", steps=150, lr=5e-3), source="diabetes")
+    record = train(config, tmp_path / "run")
+    assert record["metric"] == "r2" and record["metrics"]["r2"] > 0.2
+    predictor, source = weft.load(tmp_path / "run"), open_source("diabetes", config.reading)
+    raws, targets = source.splits["report"].read(torch.arange(30).numpy())
+    said = torch.tensor(predictor.predict(raws))
+    assert (said.mean() - float(targets.mean())).abs() < 40, "targets are around 150"
+    with pytest.raises(WeftError, match="no classes"):
+        predictor.predict_proba(raws)

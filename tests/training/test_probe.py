@@ -1,0 +1,131 @@
+"""What is predicted and decided before step 0: memory, time, form, rate."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from training.runs import configure, train
+from weft.data.loader import Batch
+from weft.errors import WeftError
+from weft.training import memory, probe, session
+from weft.training.config import BudgetConfig
+from weft.training.display import Silent, duration
+from weft.training.rate_finder import draw, find_rate
+
+
+def test_saved_activations_are_counted_by_example() -> None:
+    """A linear layer keeps its input, ReLU its output: 8 × 100 and 8 × 50 floats a batch of eight."""
+    net = nn.Sequential(nn.Linear(100, 50), nn.ReLU(), nn.Linear(50, 10))
+    batch = Batch({"input": torch.randn(8, 100)}, torch.zeros(8), torch.arange(8), 8)
+    assert memory.bytes_per_example(net, batch) == pytest.approx(4 * (100 + 50), rel=0.01)
+
+
+def test_memory_that_will_not_suffice_is_refused_with_a_batch_that_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configure("resnet", batch_size=256, steps=5)
+    seen = {}
+    original = memory.check
+
+    def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
+        room = memory.predicted(net, per_example, 100, states) - memory.resident()
+        monkeypatch.setattr(memory, "available", lambda: int(room))
+        seen["need"] = per_example
+        return original(net, per_example, examples, states, parts)
+
+    monkeypatch.setattr(memory, "check", check)
+    with pytest.raises(WeftError, match=r"--batch-size 64, or keep the batch and use --accumulate 4"):
+        session.start(config, tmp_path / "run", Silent())
+    assert seen["need"] > 0
+    assert not (tmp_path / "run").exists(), "a refused run leaves no folder"
+    session.start(configure("resnet", batch_size=64, steps=5), tmp_path / "fits", Silent())
+
+
+def test_the_predicted_memory_is_near_the_peak(tmp_path: Path) -> None:
+    record = train(configure("resnet", batch_size=512, steps=5), tmp_path / "run")
+    assert 0.5 < record["plan"]["memory"] / record["peak_memory"] < 1.5
+
+
+def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> None:
+    config = configure()
+    config = session.replace(
+        config, budget=BudgetConfig(budget="100s"), execution=session.replace(config.execution, checkpoint_every=10)
+    )
+    plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=1.0, saving=0.5, rest=90.0)
+    each = 0.1 + 1.0 / plan.eval_every + 0.5 / 10
+    assert plan.steps == int((90 - 3) / each)
+    assert plan.seconds == pytest.approx(plan.steps * each)
+    assert plan.cost == pytest.approx(plan.seconds / 3600 * 0.1)
+
+
+@pytest.mark.parametrize(("saving", "step"), [(0.01, 0.1), (2.0, 0.1), (0.01, 300.0)])
+def test_the_default_checkpoint_interval_costs_less_than_a_hundredth(saving: float, step: float) -> None:
+    config = configure()
+    config = session.replace(config, execution=session.replace(config.execution, checkpoint_every=None))
+    plan = probe.schedule(probe.draft(config, 50, ""), config, step, 0.0, saving, None)
+    assert saving / (plan.checkpoint_every * step) < 0.01
+
+
+def test_half_precision_is_chosen_only_where_it_is_faster() -> None:
+    """The bare product decides first; a CPU without bf16 units answers at once."""
+    fast = probe.bf16_is_fast(torch.device("cpu"))
+    flags = Path("/proc/cpuinfo").read_text()
+    assert not fast or "bf16" in flags
+
+
+def test_compiling_is_not_even_tried_for_a_short_run(tmp_path: Path) -> None:
+    config = configure(steps=5)
+    config = session.replace(config, execution=session.replace(config.execution, compile="auto"))
+    assert train(config, tmp_path / "run")["plan"]["compile"] is False
+
+
+def valley(lr: float) -> float:
+    """A loss that falls as the rate rises to 0.02, then rises, and blows up at 0.3."""
+    return 1 + math.log10(lr / 0.02) ** 2 if lr < 0.3 else 1e6
+
+
+def test_the_rate_finder_stays_below_the_rate_that_blows_up() -> None:
+    lr, curve = find_rate(lambda _, lr: valley(lr), usual=0.01)
+    assert 0.002 <= lr < 0.01, "about a tenth of the rate of the lowest loss"
+    assert len(curve) < 100, "it must stop when the loss blows up"
+    assert "<- chosen" in draw(curve, lr)
+
+
+def test_a_loss_that_is_never_finite_gives_the_smallest_rate() -> None:
+    lr, curve = find_rate(lambda number, lr: math.nan, usual=1.0)
+    assert (lr, curve) == (1e-3, [])
+
+
+def test_lr_auto_trains_with_the_rate_it_found(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Listen(Silent):
+        def say(self, sentence: str) -> None:
+            said.append(sentence)
+
+    config = configure(steps=10)
+    config = session.replace(config, optimisation=session.replace(config.optimisation, lr="auto"))
+    record = session.start(config, tmp_path / "run", Listen()).record
+    assert record is not None
+    assert any("<- chosen" in sentence for sentence in said)
+    assert f"learning rate {record['plan']['lr']:g}" in " ".join(said)
+    assert 1e-6 < record["plan"]["lr"] < 0.1
+
+
+def test_plans_survive_the_way_to_disk(tmp_path: Path) -> None:
+    train(configure(steps=5), tmp_path / "run")
+    plan = session.run_folder.open_run(tmp_path / "run").plan()
+    assert plan is not None and dataclasses.asdict(plan)["steps"] == 5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(4.21, "4.2 s"), (59, "59 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")]
+)
+def test_durations_as_people_write_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
