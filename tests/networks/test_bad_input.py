@@ -103,6 +103,8 @@ def test_wrong_channels_and_axes(name: str) -> None:
         network(torch.zeros(2, 5, SIDE, SIDE))
     with pytest.raises(WeftError, match="batch, channels, height, width"):
         network(torch.zeros(chans, SIDE, SIDE))
+    with pytest.raises(WeftError, match=r"images are torch.uint8; make them float"):
+        network(torch.zeros(2, chans, SIDE, SIDE, dtype=torch.uint8))
 
 
 @pytest.mark.parametrize("name", [name for name in IMAGES if not name.startswith(("resnet", "rcnn"))])
@@ -128,6 +130,10 @@ def test_texts_that_no_network_can_read(name: str) -> None:
         network(torch.zeros(1, LENGTH + 1, dtype=torch.long))
     with pytest.raises(WeftError, match="word ids of shape \\(batch, tokens\\)"):
         network(ids[0])
+    with pytest.raises(WeftError, match=r"word ids of shape .*\(3, 0\)"):
+        network(ids[:, :0])
+    with pytest.raises(WeftError, match=r"whole word ids .*float32"):
+        network(ids.float())
     with pytest.raises(WeftError, match=r"mask must be bool.*int64"):
         network(ids, mask=mask.long())
     with pytest.raises(WeftError, match=r"mask must be .*\(3, 10\) as the ids are.*\(3, 4\)"):
@@ -158,6 +164,15 @@ def test_ids_of_another_vocabulary_are_refused() -> None:
         network(ids)
     with pytest.raises(WeftError, match="tokenizer"):
         network(ids * 0 - 1)
+
+
+def test_segments_of_another_number_or_shape_are_refused() -> None:
+    """A4."""
+    network, ids = small("bert_tiny"), torch.zeros(2, 4, dtype=torch.long)
+    with pytest.raises(WeftError, match="segments from 2 to 2 do not fit a network of 2"):
+        network(ids, segments=ids + 2)
+    with pytest.raises(WeftError, match=r"segments must be \(2, 4\) as the ids are; these are \(2, 3\)"):
+        network(ids, segments=ids[:, :3])
 
 
 def test_widths_that_crash_the_convolution_library_are_refused() -> None:

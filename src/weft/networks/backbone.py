@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.networks.config import ImageTokensConfig, TextTokensConfig, TokenConfig
-from weft.networks.network import Network, check_image, check_text, make_head
+from weft.networks.network import Network, check_image, check_segments, check_text, make_head
 from weft.networks.resnet import ResNetTrunk
 from weft.nn.attention import TinyAttention
 from weft.nn.blocks import Block, ChannelMLP, GatedBlock
@@ -151,6 +151,7 @@ class TextTokens(TokenNetwork):
     def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """Ids (batch, tokens) → (batch, tokens, channels). `mask` is true for real tokens; padding never matters."""
         check_text(x, mask, self.config.max_length, self.config.vocab_size)
+        check_segments(x, segments, self.config.segments)
         return self.encode(self.embed(x, segments), mask)
 
     def encode(self, vectors: Tensor, mask: Tensor | None = None) -> Tensor:

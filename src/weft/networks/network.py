@@ -87,6 +87,8 @@ def check_image(x: Tensor, in_chans: int, img_size: tuple[int, int] | None) -> N
     """Refuse a batch of images that the network was not made for."""
     if x.ndim != 4:
         raise WeftError(f"expected images of shape (batch, channels, height, width), got {tuple(x.shape)}")
+    if not x.is_floating_point():
+        raise WeftError(f"the images are {x.dtype}; make them float and scale them as the network was trained")
     if x.shape[1] != in_chans:
         raise WeftError(
             f"the network takes {in_chans} channels, the images have {x.shape[1]}; convert them or use in_chans="
@@ -101,8 +103,8 @@ def check_image(x: Tensor, in_chans: int, img_size: tuple[int, int] | None) -> N
 
 def check_text(ids: Tensor, mask: Tensor | None, max_length: int, vocab_size: int) -> None:
     """Refuse texts that are too long, masks that are none, rows that are all padding, ids of another vocabulary."""
-    if ids.ndim != 2:
-        raise WeftError(f"expected word ids of shape (batch, tokens), got {tuple(ids.shape)}")
+    if ids.ndim != 2 or ids.shape[1] == 0 or ids.is_floating_point():
+        raise WeftError(f"expected whole word ids of shape (batch, tokens), got {ids.dtype} {tuple(ids.shape)}")
     if ids.shape[1] > max_length:
         raise WeftError(
             f"a text of {ids.shape[1]} tokens is longer than the network's {max_length}; "
@@ -113,11 +115,30 @@ def check_text(ids: Tensor, mask: Tensor | None, max_length: int, vocab_size: in
             f"the mask must be bool, true for real tokens, and {tuple(ids.shape)} as the ids are; "
             f"this one is {mask.dtype} {tuple(mask.shape)}"
         )
-    if mask is not None and mask.device.type != "meta" and not bool(mask.any(1).all()):
+    if mask is not None and values_known(mask) and not bool(mask.any(1).all()):
         row = int((~mask.any(1)).nonzero()[0])
         raise WeftError(f"row {row} of the batch is all padding; give every text at least one token")
-    if ids.device.type == "cpu" and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < vocab_size:
-        raise WeftError(
-            f"word ids from {int(ids.min())} to {int(ids.max())} do not fit a vocabulary of {vocab_size}; "
-            "use the tokenizer that the network was made with"
-        )
+    check_range(ids, vocab_size, "word ids", "vocabulary", "use the tokenizer that the network was made with")
+
+
+def check_segments(ids: Tensor, segments: Tensor | None, count: int) -> None:
+    """Refuse segments of another shape than the ids, or more of them than the network knows."""
+    if segments is None or not count:
+        return
+    if segments.shape != ids.shape:
+        raise WeftError(f"the segments must be {tuple(ids.shape)} as the ids are; these are {tuple(segments.shape)}")
+    check_range(segments, count, "segments", "network", "number them from 0, or use segments=…")
+
+
+def check_range(numbers: Tensor, count: int, what: str, whole: str, remedy: str) -> None:
+    """Refuse numbers outside of 0…count−1. A GPU checks them itself, and looking would make it wait."""
+    if numbers.device.type != "cpu" or not numbers.numel() or not values_known(numbers):
+        return
+    least, most = int(numbers.min()), int(numbers.max())
+    if least < 0 or most >= count:
+        raise WeftError(f"{what} from {least} to {most} do not fit a {whole} of {count}; {remedy}")
+
+
+def values_known(x: Tensor) -> bool:
+    """Whether there are values to look at: neither on the meta device nor while torch traces a graph."""
+    return x.device.type != "meta" and not torch.compiler.is_compiling()

@@ -44,7 +44,7 @@ class LSTM(Network):
         """Ids (batch, tokens) → (batch, tokens, 2·hidden). Padding is packed away before the recurrence."""
         check_text(x, mask, self.config.max_length, self.config.vocab_size)
         vectors = self.drop(self.embed(x))
-        if mask is None:
+        if mask is None or not len(x):
             return self.lstm(vectors)[0]
         order = (~mask).byte().argsort(dim=1, stable=True)  # real tokens first, wherever the padding stands
         return _take(self._packed(_take(vectors, order), mask.sum(1)), order.argsort(1))
@@ -97,8 +97,9 @@ class TextConv(Network):
     def _maximum(responses: Tensor, real: Tensor) -> Tensor:
         """(batch, channels, windows) → (batch, channels). Window w covers the tokens w−k+1…w."""
         kernel = responses.shape[2] - real.shape[1] + 1
-        touched = nn.functional.max_pool1d(nn.functional.pad(real.float(), (kernel - 1, kernel - 1)), kernel, stride=1)
-        return responses.masked_fill(touched[:, None] == 0, float("-inf")).amax(2)
+        padded = nn.functional.pad(real[:, None].float(), (kernel - 1, kernel - 1))
+        touched = nn.functional.max_pool1d(padded, kernel, stride=1)
+        return responses.masked_fill(touched == 0, float("-inf")).amax(2)
 
     def forward_head(self, features: Tensor, mask: Tensor | None = None, *, pre_logits: bool = False) -> Tensor:
         pooled = features.squeeze(1)
