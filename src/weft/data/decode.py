@@ -103,8 +103,9 @@ def _to_tensor(image: Image.Image, channels: int) -> Tensor:
     if "transparency" in image.info and image.mode == "P":
         image = image.convert("RGBA")
     mode = "L" if channels == 1 else "RGB"
-    array = np.array(image if image.mode == mode else image.convert(mode))
-    return torch.from_numpy(array.reshape(*array.shape[:2], channels)).permute(2, 0, 1)
+    image = image if image.mode == mode else image.convert(mode)
+    levels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
+    return levels.view(image.height, image.width, channels).permute(2, 0, 1)
 
 
 def _upper_bits(values: NDArray[Any]) -> NDArray[np.uint8]:

@@ -47,6 +47,8 @@ class ImageTransform:
             image = decode(raw, self.channels, self.max_pixels, side=self.resized)
         else:
             image = self._as_channels(torch.as_tensor(raw))
+        if image.shape[1] == image.shape[2] == self.size == self.resized:
+            return image
         return centre_crop(resize_short(image, self.resized), self.size)
 
     def crop_of(self, raw: bytes | np.ndarray | Tensor, box: Sequence[float]) -> Tensor:
