@@ -17,6 +17,8 @@ def test_an_unknown_name_gets_the_nearest_ones() -> None:
         create_model("mixer_b16")
     with pytest.raises(WeftError, match="resnet18"):
         create_model("resnet_18")
+    with pytest.raises(WeftError, match="mean mixer_b16_224"):
+        create_model("MIXER_B16_224")
 
 
 def test_an_unknown_setting_gets_the_nearest_ones() -> None:
@@ -78,7 +80,10 @@ def test_shapes_that_do_not_fit_say_which_do(name: str, changes: dict[str, Any],
         ("mixer_nano_p4_32", {"act": "swish"}, "act"),
         ("gmlp_nano_p4_32", {"gate": "concat"}, "gate"),
         ("bert_tiny", {"max_length": "long"}, "max_length"),
-        ("vit_nano_p4_32", {"img_size": (1, 2, 3)}, "img_size"),
+        ("mixer_nano_p4_32", {"norm_eps": 0}, "norm_eps"),
+        ("lenet5", {"channels": ()}, "channels"),
+        ("resnet18", {"layers": (), "widths": ()}, "layers"),
+        ("conv_text", {"kernels": ()}, "kernels"),
         ("filternet", {"num_classes": 3}, "num_classes"),
     ],
 )
@@ -87,8 +92,22 @@ def test_a_value_that_does_not_do_is_named(name: str, changes: dict[str, Any], s
         create_model(name, **changes)
 
 
+@pytest.mark.parametrize("side", [0, -4, (32, 0), (1, 2, 3), "32", 32.5])
+@pytest.mark.parametrize("name", ["mlp", "resnet18", "filternet", "vit_nano_p4_32"])
+def test_a_side_that_is_none_is_refused(name: str, side: Any) -> None:
+    with pytest.raises(WeftError, match="img_size is a side in pixels, or height and width, not"):
+        create_model(name, img_size=side)
+
+
+def test_pretrained_must_say_which() -> None:
+    with pytest.raises(WeftError, match="`pretrained` is a file, a folder or a name on the Hub"):
+        create_model("mixer_nano_p4_32", pretrained=True)  # type: ignore[arg-type]
+
+
 def test_an_mlp_needs_to_know_its_inputs() -> None:
     """F1."""
+    with pytest.raises(WeftError, match="not both"):
+        create_model("mlp", in_features=4, img_size=8)
     with pytest.raises(WeftError, match="needs `in_features` for vectors or `img_size` for images"):
         config_from_dict({"family": "mlp"})
     with pytest.raises(WeftError, match="takes vectors of 4 values, got"):

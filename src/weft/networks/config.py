@@ -13,14 +13,24 @@ from pydantic.dataclasses import dataclass
 
 from weft.errors import WeftError
 
-Side = Annotated[tuple[int, int], BeforeValidator(lambda side: (side, side) if isinstance(side, int) else side)]
 Positive = Annotated[int, Field(ge=1)]
+Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Act = Literal["identity", "step", "logistic", "tanh", "arctan", "relu", "prelu", "elu", "softplus", "gelu", "gelu_tanh"]
 MixerName = Literal["attention", "token_mlp", "identity", "random", "pooling", "depthwise"]
 Gate = Literal["linear", "additive", "multiplicative", "split"]
 GateWeight = Literal["dense", "toeplitz", "toeplitz2d"]
 
+
+def both_sides(side: Any) -> Any:
+    """One side stands for height and width."""
+    sides = (side, side) if isinstance(side, int) else side
+    if not isinstance(sides, tuple | list) or len(sides) != 2 or not all(isinstance(s, int) and s > 0 for s in sides):
+        raise WeftError(f"img_size is a side in pixels, or height and width, not {side!r}")
+    return tuple(sides)
+
+
+Side = Annotated[tuple[int, int], BeforeValidator(both_sides)]
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
 
 
@@ -82,6 +92,8 @@ class MLPConfig(NetworkConfig):
     def __post_init__(self) -> None:
         if self.img_size is None and not self.in_features:
             raise WeftError("a perceptron stack needs `in_features` for vectors or `img_size` for images")
+        if self.img_size is not None and self.in_features:
+            raise WeftError("a perceptron stack reads vectors or images; give `in_features` or `img_size`, not both")
 
     @property
     def input(self) -> Literal["image", "text", "vector"]:
@@ -101,7 +113,7 @@ class LeNetConfig(ImageConfig):
     img_size: Side = (32, 32)
     in_chans: Positive = 1
     num_classes: Annotated[int, Field(ge=0)] = 10
-    channels: tuple[Positive, ...] = (6, 16)
+    channels: Widths = (6, 16)
     kernel: Positive = 5
     fc: tuple[Positive, ...] = (120, 84)
     act: Act = "relu"
@@ -140,8 +152,8 @@ class ResNetConfig(ImageConfig):
 
     family: Literal["resnet"] = "resnet"
     block: Literal["basic", "bottleneck"] = "basic"
-    layers: tuple[Positive, ...] = (2, 2, 2, 2)
-    widths: tuple[Positive, ...] = (64, 128, 256, 512)
+    layers: Widths = (2, 2, 2, 2)
+    widths: Widths = (64, 128, 256, 512)
     stem: Literal["imagenet", "cifar"] = "imagenet"
     padded: bool = False
     zero_init_last: bool = True
@@ -208,7 +220,7 @@ class TokenConfig(NetworkConfig):
     positions: Literal["none", "learned", "sinusoidal"] = "none"
     pool: Literal["token", "mean"] = "mean"
     norm_first: bool = True
-    norm_eps: float = 1e-6
+    norm_eps: Annotated[float, Field(gt=0)] = 1e-6
     act: Act = "gelu"
     drop_path_rate: Rate = 0.0
     head_drop_rate: Rate = 0.0
@@ -236,7 +248,7 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
     patch_size: Positive = 16
     class_token: bool = False
     stem_layers: tuple[Positive, ...] = ()
-    stem_widths: tuple[Positive, ...] = (64, 128, 256, 512)
+    stem_widths: Widths = (64, 128, 256, 512)
     stem: Literal["imagenet", "cifar"] = "imagenet"
 
     @property
@@ -313,4 +325,4 @@ class TextConvConfig(TextConfig):
     family: Literal["textconv"] = "textconv"
     dim: Positive = 128
     channels: Positive = 100
-    kernels: tuple[Positive, ...] = (3, 4, 5)
+    kernels: Widths = (3, 4, 5)

@@ -62,6 +62,8 @@ def create_model(
     `pretrained` is a file, a folder or a Hub name to load weights from; a checkpoint of another image size, length or
     number of classes is resized.
     """
+    if isinstance(pretrained, bool) and pretrained:  # what timm's users try first
+        raise WeftError("weft keeps no weights of its own: `pretrained` is a file, a folder or a name on the Hub")
     sizes = {"num_classes": num_classes, "img_size": img_size, "in_chans": in_chans}
     config = configured(name, **{key: value for key, value in sizes.items() if value is not None}, **overrides)
     network = build(config)
@@ -75,7 +77,7 @@ def create_model(
 def configured(name: str, **changes: Any) -> NetworkConfig:
     """The configuration of a named size with some fields changed."""
     if name not in REGISTRY:
-        raise WeftError(f"there is no model {name!r}; {nearest(name, REGISTRY)} `weft models` lists all")
+        raise WeftError(f"there is no model {name!r}; {nearest(name.lower(), REGISTRY)} `weft models` lists all")
     config = REGISTRY[name]
     if isinstance(config, MLPConfig) and changes.get("in_features"):
         changes.setdefault("img_size", None)
