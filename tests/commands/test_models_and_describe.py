@@ -82,6 +82,7 @@ def test_bad_input_gets_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert "depth" in refused(capsys, "describe", "mixer_b16_224", "--set", "dept=3")
     assert "KEY=VALUE" in refused(capsys, "describe", "mixer_b16_224", "--set", "depth")
     assert "depth" in refused(capsys, "describe", "mixer_b16_224", "--set", "depth=zero")
+    assert "cannot read 'hidden=['" in refused(capsys, "describe", "mlp", "--set", "hidden=[")
     assert "no model matches" in refused(capsys, "models", "zzz")
 
 

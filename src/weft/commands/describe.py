@@ -61,7 +61,10 @@ def settings(words: tuple[str, ...]) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if not equals:
             raise WeftError(f"--set takes KEY=VALUE, not {word!r}; for instance depth=12")
-        found[key] = yaml.safe_load(value)
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise WeftError(f"--set cannot read {word!r}; write depth=12 or hidden=[64,64]") from None
     return found
 
 
