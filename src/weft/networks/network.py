@@ -70,6 +70,11 @@ class Network(nn.Module):
         return [{"params": decayed, "weight_decay": weight_decay}, {"params": undecayed, "weight_decay": 0.0}]
 
 
+def uncompiled(network: Network) -> Network:
+    """The network itself, if it stands behind `torch.compile`, which changes the names of its tensors."""
+    return getattr(network, "_orig_mod", network)
+
+
 def make_head(inputs: int, classes: int, zero: bool = False) -> nn.Module:
     """The linear layer of F3 from features to outputs; zero weights start from uniform predictions."""
     if classes == 0:

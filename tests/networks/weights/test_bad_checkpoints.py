@@ -86,6 +86,19 @@ def test_many_names_are_cut_short() -> None:
     refuses(small(), small(depth=12).state_dict(), r"blocks\.2\.norm1\.weight.* and \d+ more")
 
 
+def test_what_is_no_real_tensor_is_refused(file: Path) -> None:
+    network, state = small(), small().state_dict()
+    refuses(network, {**state, "norm.weight": [1.0] * 8}, "something else than tensors")
+    refuses(network, {**state, "norm.weight": torch.ones(8, dtype=torch.int8)}, r"norm.weight in torch.int8 where")
+
+
+def test_a_network_without_memory_is_refused(file: Path) -> None:
+    with torch.device("meta"):
+        network = small()
+    with pytest.raises(WeftError, match="on the meta device has no memory to load weights into"):
+        load_weights(network, file)
+
+
 def test_a_truncated_file_is_refused(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
     refuses(small(), file, "truncated")

@@ -11,6 +11,7 @@ from safetensors import safe_open
 
 import weft
 from oracles import import_timm
+from weft.errors import WeftError
 from weft.networks.network import Network
 from weft.networks.registry import build
 from weft.networks.weights import load_weights, network_from_folder, save_weights
@@ -21,7 +22,7 @@ OWN: dict[str, dict[str, Any]] = {
     "lenet5_local": {},
     "filternet": {},
     "rcnn_96": {"width": 8},
-    "resnet18_cifar": {"widths": (4, 4, 4, 4)},
+    "resnet18_cifar": {"widths": (8, 8, 8, 8)},
     "vit_nano_p4_32": {"depth": 1},
     "vit_nano_resnet20_32": {"depth": 1},
     "mixer_nano_p4_32": {"depth": 1},
@@ -93,6 +94,26 @@ def test_a_hub_name_is_fetched_and_loaded(source: str, tmp_path: Path, monkeypat
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **_: asked.append(name) or str(tmp_path))
     assert_same_bits(network_from_folder(source), network)
     assert asked == ["owner/name"]
+
+
+def test_a_file_may_lie_in_a_new_folder_and_only_safetensors_are_written(tmp_path: Path) -> None:
+    network = weft.create_model("mixer_nano_p4_32", depth=1)
+    save_weights(network, tmp_path / "new" / "file.safetensors")
+    assert_same_bits(network_from_folder(tmp_path / "new" / "file.safetensors"), network)
+    for name in ("file.npz", "file.pt"):
+        with pytest.raises(WeftError, match=r"weft writes \.safetensors files and folders"):
+            save_weights(network, tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
+def test_a_compiled_network_is_saved_and_loaded_as_it_is(tmp_path: Path) -> None:
+    network, path = perturbed(weft.create_model("mixer_nano_p4_32", depth=1)), tmp_path / "file.safetensors"
+    save_weights(torch.compile(network), path)  # type: ignore[arg-type]
+    twin = weft.create_model("mixer_nano_p4_32", depth=1)
+    load_weights(torch.compile(twin), path)  # type: ignore[arg-type]
+    assert_same_bits(twin, network)
+    load_weights(other := build(network.config), torch.compile(network).state_dict())  # type: ignore[attr-defined]
+    assert_same_bits(other, network)
 
 
 def test_saving_over_a_file_leaves_no_traces(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from weft.networks.weights.hub import download
 PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
 INDEX = "model.safetensors.index.json"
 NAMES = ("model.safetensors", "pytorch_model.bin")  # what a folder may hold, the preferred first
+WRAPPERS = ("module.", "_orig_mod.")  # of torch's DataParallel and of torch.compile
 METADATA = "weft"  # where a .safetensors file of weft's own keeps its configuration
 
 
@@ -37,7 +38,7 @@ class Checkpoint:
 def read(source: str | Path | Mapping[str, Tensor], *, unsafe_pickle: bool = False) -> Checkpoint:
     """Read a file, a folder, a Hub name, or take a state dict as it is."""
     if isinstance(source, Mapping):
-        return Checkpoint(without_wrapper(dict(source)), origin="the state dict")
+        return Checkpoint(named_tensors(dict(source), "the state dict"), origin="the state dict")
     path = Path(source) if Path(source).exists() else download(str(source))
     return read_folder(path, unsafe_pickle) if path.is_dir() else read_file(path, unsafe_pickle)
 
@@ -77,7 +78,7 @@ def read_file(path: Path, unsafe_pickle: bool = False) -> Checkpoint:
         config = parse_json(metadata[METADATA], path) if METADATA in metadata else {}
         if not config and path.name in NAMES and beside.is_file():
             config = read_json(beside)
-        return Checkpoint(without_wrapper(tensors), config, str(path))
+        return Checkpoint(named_tensors(tensors, str(path)), config, str(path))
     if path.suffix == ".npz":
         return Checkpoint(read_npz(path), origin=str(path))
     if path.suffix in PICKLES:
@@ -115,15 +116,17 @@ def read_pickle(path: Path, unsafe_pickle: bool) -> dict[str, Tensor]:
         raise WeftError(f"{path} cannot be read as weights alone ({first_line(error)}); use .safetensors") from None
     for key in ("state_dict", "model"):
         content = content.get(key, content) if isinstance(content, dict) else content
+    return named_tensors(content, str(path))
+
+
+def named_tensors(content: Any, origin: str) -> dict[str, Tensor]:
+    """A state dict, without what torch's wrappers put before all names."""
     if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise WeftError(f"{path} holds no dictionary of tensors; convert it to .safetensors")
-    return without_wrapper(content)
-
-
-def without_wrapper(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Names without the `module.` that torch's DataParallel puts before all of them."""
-    wrapped = bool(tensors) and all(name.startswith("module.") for name in tensors)
-    return {name.removeprefix("module."): tensor for name, tensor in tensors.items()} if wrapped else tensors
+        raise WeftError(f"{origin} holds something else than tensors by name; convert it to .safetensors")
+    for wrapper in WRAPPERS:
+        if content and all(name.startswith(wrapper) for name in content):
+            content = {name.removeprefix(wrapper): tensor for name, tensor in content.items()}
+    return content
 
 
 def read_json(path: Path) -> dict[str, Any]:

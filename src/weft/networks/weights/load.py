@@ -17,7 +17,7 @@ from torch import Tensor
 from weft.errors import WeftError
 from weft.networks.backbone import TokenNetwork
 from weft.networks.config import NetworkConfig
-from weft.networks.network import Network
+from weft.networks.network import Network, uncompiled
 from weft.networks.weights import cifar, google, huggingface, timm
 from weft.networks.weights.files import Checkpoint, first_line, read, some
 from weft.networks.weights.own import OWN, is_own
@@ -50,6 +50,9 @@ def load_weights(
 
 def load_checkpoint(network: Network, checkpoint: Checkpoint, grid: tuple[int, int] | None = None) -> None:
     """Load what `files.read` gave."""
+    network = uncompiled(network)
+    if any(tensor.is_meta for tensor in network.state_dict().values()):
+        raise WeftError("a network on the meta device has no memory to load weights into; build it on another device")
     adapter, checkpoint = recognised(checkpoint, network)
     try:
         known = adapter.known(checkpoint)
@@ -176,10 +179,15 @@ def fitted(network: TokenNetwork, tensors: dict[str, Tensor], old: Layout, origi
 
 
 def check_shapes(tensors: dict[str, Tensor], own: Mapping[str, Tensor], origin: str) -> None:
+    """Refuse tensors of other shapes, and whole numbers, which are quantised weights, for real ones."""
     wrong = [
         f"{name} {tuple(tensor.shape)} where the network has {tuple(own[name].shape)}"
         for name, tensor in tensors.items()
         if tensor.shape != own[name].shape
+    ] + [
+        f"{name} in {tensor.dtype} where the network has {own[name].dtype}"
+        for name, tensor in tensors.items()
+        if own[name].is_floating_point() and not tensor.is_floating_point()
     ]
     if wrong:
         raise WeftError(

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
-from weft.networks.network import Network
+from weft.networks.network import Network, uncompiled
 from weft.networks.weights import cifar, huggingface, own, timm
-from weft.networks.weights.files import METADATA
+from weft.networks.weights.files import METADATA, PICKLES
 from weft.networks.weights.rules import Adapter
 
 LayoutName = Literal["weft", "timm", "huggingface", "cifar"]
@@ -39,6 +39,9 @@ def save_weights(network: Network, path: str | Path, layout: LayoutName = "weft"
     `huggingface` with `from_pretrained`. A file of weft's own keeps the configuration in its metadata.
     """
     path = Path(path)
+    if path.suffix in (".npz", *PICKLES):
+        raise WeftError(f"weft writes .safetensors files and folders; {path} is neither")
+    network = uncompiled(network)
     tensors = foreign_tensors(network, layout)
     if path.suffix == ".safetensors":
         config = json.dumps(own.config_json(network.config))
@@ -47,7 +50,6 @@ def save_weights(network: Network, path: str | Path, layout: LayoutName = "weft"
     if layout not in CONFIGS:
         raise WeftError(f"layout {layout!r} is a single file; give a path that ends in .safetensors")
     text = json.dumps(CONFIGS[layout](network.config), indent=2)
-    path.mkdir(parents=True, exist_ok=True)
     write(tensors, path / "model.safetensors", {})
     (path / "config.json").write_text(text + "\n")
 
@@ -75,6 +77,7 @@ def foreign_tensors(network: Network, layout: LayoutName) -> dict[str, Tensor]:
 
 def write(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
     """Write all or nothing: a file that was there before stays whole until the new one is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     save_file(plain, part, metadata={"format": "pt", **metadata})
