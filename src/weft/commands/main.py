@@ -22,6 +22,10 @@ VERBS = {
     "eval": "metrics of a trained network on its own source or another",
     "predict": "what a trained network says of files, texts or rows",
     "runs": "list run folders; prune them",
+    "compare": "which network for this data, at equal budget? verdicts, leaderboard and report",
+    "leaderboard": "draw a folder of runs again from its records",
+    "tune": "search settings of a network; survives a kill, shared by workers",
+    "study": "the experiments: list, run and show them",
     "verify": "repeat steps of a run and compare bits",
     "recipes": "known-good configurations",
 }

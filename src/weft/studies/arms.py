@@ -29,8 +29,8 @@ Preset = Literal["families", "mixers", "gates", "sizes"]
 Changes = dict[str, Any]
 
 CLASSICAL = {"image": "hog+logistic", "text": "tfidf+logistic", "vector": "logistic"}
-BUDGETS = {"params": {8: 1e5, 64: 1e6, 224: 5e6}, "macs": {8: 2e6, 64: 5e7, 224: 1e9}}  # by the image's side
-TEXT_BUDGETS = {"params": 1e6, "macs": 1e7}
+BUDGETS = {"params": {16: 5e4, 64: 1e6, 224: 5e6}, "macs": {16: 1e6, 64: 5e7, 224: 1e9}}  # by the image's side
+TEXT_BUDGETS = {"params": 5e5, "macs": 5e6}
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def default_budget(facts: Facts, match: str) -> float:
     if facts.modality == "text":
         return TEXT_BUDGETS[match]
     if facts.modality == "vector":
-        return BUDGETS[match][8]
+        return BUDGETS[match][16]
     return next((budget for side, budget in BUDGETS[match].items() if facts.side <= side), BUDGETS[match][224])
 
 

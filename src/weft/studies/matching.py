@@ -122,41 +122,41 @@ def _(config: TokenConfig, shape: Shape) -> NetworkConfig:
     heads = max(heads for heads in range(1, config.heads + 1) if dim % heads == 0)
     token = max(1, round(dim * config.token_dim / config.dim))
     sizes = {"dim": dim, "depth": shape.depth, "hidden_dim": max(hidden, even), "heads": heads, "token_dim": token}
-    return config.replaced(**sizes)  # type: ignore[no-any-return]
+    return config.replaced(**sizes)
 
 
 @resized.register
 def _(config: MLPConfig, shape: Shape) -> NetworkConfig:
     widths = [max(1, round(shape.width * hidden / config.hidden[0])) for hidden in config.hidden]
-    return config.replaced(hidden=(*widths[:-1], widths[-1] + shape.extra))  # type: ignore[no-any-return]
+    return config.replaced(hidden=(*widths[:-1], widths[-1] + shape.extra))
 
 
 @resized.register
 def _(config: LeNetConfig, shape: Shape) -> NetworkConfig:
     channels = tuple(max(1, round(shape.width * c / config.channels[0])) for c in config.channels)
     dense = [max(1, round(shape.width * width / config.channels[0])) for width in config.fc]
-    return config.replaced(channels=channels, fc=(*dense[:-1], dense[-1] + shape.extra))  # type: ignore[no-any-return]
+    return config.replaced(channels=channels, fc=(*dense[:-1], dense[-1] + shape.extra))
 
 
 @resized.register
 def _(config: ResNetConfig, shape: Shape) -> NetworkConfig:
     widths = [shape.width * width // config.widths[0] for width in config.widths]
     layers = [max(1, round(shape.depth * count / config.layers[0])) for count in config.layers]
-    return config.replaced(widths=(*widths[:-1], widths[-1] + shape.extra), layers=tuple(layers))  # type: ignore[no-any-return]
+    return config.replaced(widths=(*widths[:-1], widths[-1] + shape.extra), layers=tuple(layers))
 
 
 @resized.register
 def _(config: RCNNConfig, shape: Shape) -> NetworkConfig:
-    return config.replaced(width=shape.width)  # type: ignore[no-any-return]
+    return config.replaced(width=shape.width)
 
 
 @resized.register
 def _(config: LSTMConfig, shape: Shape) -> NetworkConfig:
     hidden = round(shape.width * config.hidden_dim / config.dim) + shape.extra
-    return config.replaced(dim=shape.width, hidden_dim=max(1, hidden), depth=shape.depth)  # type: ignore[no-any-return]
+    return config.replaced(dim=shape.width, hidden_dim=max(1, hidden), depth=shape.depth)
 
 
 @resized.register
 def _(config: TextConvConfig, shape: Shape) -> NetworkConfig:
     channels = round(shape.width * config.channels / config.dim) + shape.extra
-    return config.replaced(dim=shape.width, channels=max(1, channels))  # type: ignore[no-any-return]
+    return config.replaced(dim=shape.width, channels=max(1, channels))

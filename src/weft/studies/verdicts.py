@@ -90,7 +90,7 @@ def judge(
     """The verdict on one difference, as a sentence."""
     shown = p < LEVEL
     preliminary = shown and too_few(first, second)
-    change = f"{signed(estimate.mean, unit)} over {what}{matched(match)} ({first.name} against {second.name})"
+    change = f"{signed(estimate.mean, unit)} {what}{matched(match)} ({first.name} against {second.name})"
     interval = f"95 % interval {spread(estimate, unit)}"
     if shown:
         few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
@@ -133,15 +133,18 @@ def matched(match: str) -> str:
 
 
 def signed(value: float, unit: str) -> str:
-    """A difference with its sign: +1.9 points, or −0.012 for a metric that is no share."""
-    return f"{number(value, unit, sign=True)}{' points' if unit == 'points' else ''}"
+    """A difference in words: `+1.9 points over`, `0.4 points below`; without points where the metric is no share."""
+    points = " points" if unit == "points" else ""
+    if value < 0:
+        return f"{number(-value, unit)}{points} below"
+    return f"+{number(value, unit)}{points} over"
 
 
 def spread(estimate: Estimate, unit: str) -> str:
     return f"{number(estimate.low, unit)}…{number(estimate.high, unit)}"
 
 
-def number(value: float, unit: str, sign: bool = False) -> str:
+def number(value: float, unit: str) -> str:
     """A score in its unit, with a true minus."""
     scaled, digits = (100 * value, 1) if unit == "points" else (value, 3)
-    return f"{scaled:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+    return f"{scaled:.{digits}f}".replace("-", "−")

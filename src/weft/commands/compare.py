@@ -1,0 +1,58 @@
+"""`weft compare`: the families side by side on the same data under the same budget, with verdicts and a report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import OmitArgPrefixes, arg, configure
+
+from weft.errors import WeftError
+from weft.studies.comparison import ComparisonConfig
+
+
+@configure(OmitArgPrefixes)
+@dataclass(frozen=True)
+class Arguments:
+    """Compare networks on a source: weft compare digits, or weft compare FOLDER --match seconds --budget 4m
+
+    Every arm gets the same budget and the same number of trials; the controls and a classical baseline are in by
+    default. Ends with a leaderboard and report.html. The same command goes on where it was interrupted.
+    """
+
+    config: Annotated[ComparisonConfig, arg(name="")] = field(default_factory=ComparisonConfig)
+    output: Path | None = None
+    """Folder of the comparison; by default comparisons/SOURCE. What is finished there is not run again."""
+    runs: tuple[Path, Path] | None = None
+    """Instead: two finished runs, whose networks are compared on the same examples (McNemar's test)."""
+
+
+def run(arguments: Arguments) -> int:
+    """Carry out the comparison, or go on with it; then show what came out."""
+    if arguments.runs is not None:
+        from weft.studies.checkpoints import compare_two
+
+        print(compare_two(*arguments.runs))
+        return 0
+    from weft.report.table import show
+    from weft.studies.comparison import compare
+    from weft.studies.drawing import draw
+
+    folder = arguments.output or default_output(arguments.config.source)
+    if folder.exists() and not (folder / "study.json").is_file() and any(folder.iterdir()):
+        raise WeftError(f"{folder} exists and holds no comparison; choose another --output")
+    compare(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), say)
+    show(draw(folder))
+    print(f"report: {folder / 'report.html'}")
+    return 0
+
+
+def say(sentence: str) -> None:
+    print(sentence, flush=True)
+
+
+def default_output(source: str) -> Path:
+    return Path("comparisons") / (Path(source).name.replace(":", "-") or "source")

@@ -1,0 +1,72 @@
+"""The columns of a leaderboard: what each holds, which way is better, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: `key` of the row, heading, whether more is better, and how a value is written."""
+
+    key: str
+    title: str
+    higher: bool
+    write: Callable[[float], str]
+    log: bool = True  # whether a chart's axis for it is logarithmic
+    help: str = ""
+
+
+def scaled(value: float, digits: int = 3) -> str:
+    """A number in three digits with k, M, G or T: 99,981 is 100 k."""
+    size, unit = value, ""
+    for unit in ("", " k", " M", " G", " T"):  # noqa: B007
+        if abs(size) < 999.5:
+            break
+        size /= 1000
+    return f"{size:.{digits}g}{unit}" if abs(size) < 99.95 else f"{size:.0f}{unit}"
+
+
+def duration(value: float) -> str:
+    """Seconds as µs, ms, s, min or h."""
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1, 1e3, "ms"), (100, 1, "s"), (6000, 1 / 60, "min")):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value / 3600:.3g} h"
+
+
+def gigabytes(value: float) -> str:
+    return f"{value / 2**30:.2f} GiB"
+
+
+def share(value: float) -> str:
+    """A share in percent."""
+    return f"{100 * value:.1f} %"
+
+
+def columns(metric: str, tokens: bool = False) -> list[Column]:
+    """All columns; `tokens` says that speeds are of tokens rather than examples."""
+    unit = "tokens" if tokens else "examples"
+    write = share if metric == "accuracy" else lambda value: f"{value:.3f}"
+    title = {"accuracy": "Accuracy", "r2": "R²"}.get(metric, metric)
+    return [
+        Column("score", title, True, write, log=False, help="mean on the reporting split, with its 95 % interval"),
+        Column("parameters", "Parameters", False, scaled),
+        Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
+        Column("train_speed", "Training", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core"),
+        Column("speed", "Inference", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core, batches of 64"),
+        Column("latency", "Latency", False, duration, help="of one example on one core"),
+        Column("memory", "Memory", False, gigabytes, help="peak of the training process"),
+        Column("core_seconds", "Compute", False, duration, help="core time of one training run"),
+        Column("money", "Money", False, lambda v: f"{v:.2g}", help="of one training run, at the price per hour given"),
+    ]
+
+
+def written(column: Column, row: Row) -> str:
+    """The cell of a row; an en dash where there is no value."""
+    value = row.get(column.key)
+    return "–" if value is None else column.write(value)

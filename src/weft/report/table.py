@@ -1,0 +1,74 @@
+"""The leaderboard on a terminal, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from weft.report.columns import Column, Row, columns, written
+
+WIDE = 150
+NARROW = ("score", "parameters", "latency", "core_seconds")  # what 80 characters have room for
+STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters", "macs", "train_speed", "speed",
+          "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps")  # fmt: skip
+
+
+def show(summary: dict[str, Any], console: Console | None = None) -> None:
+    """Leaderboard, failures, verdicts and notes, in colours where there are any."""
+    console = console or Console()
+    console.print(leaderboard(summary, console.width))
+    for row in summary["rows"]:
+        for failure in row["failures"]:
+            where = f" ({failure['log']})" if failure["log"] else ""
+            console.print(f"{row['name']}, seed {failure['seed']}: {failure['reason']}{where}", style="red")
+    for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:
+        if sentence:
+            console.print(f"• {sentence}", highlight=False)
+    for problem in summary["problems"]:
+        console.print(f"note: {problem}", style="yellow")
+
+
+def leaderboard(summary: dict[str, Any], width: int) -> Table:
+    """A row an arm, best first; controls and baselines are dim."""
+    tokens = any(row.get("tokens") for row in summary["rows"])
+    known = [c for c in columns(summary["metric"], tokens) if width >= WIDE or c.key in NARROW]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("arm", no_wrap=True)
+    for title in itertools.chain.from_iterable(headings(column) for column in known):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in summary["rows"]:
+        cells = itertools.chain.from_iterable(cells_of(column, row) for column in known)
+        table.add_row(row["name"], *cells, style="dim" if row["group"] in ("control", "classical") else "")
+    return table
+
+
+def headings(column: Column) -> list[str]:
+    return [column.title, "95 % interval"] if column.key == "score" else [column.title]
+
+
+def cells_of(column: Column, row: Row) -> list[str]:
+    """The cell of a column; a score is followed by its interval."""
+    if column.key != "score":
+        return [written(column, row)]
+    ends = [column.write(row[end]) for end in ("low", "high")] if row["low"] is not None else []
+    return [written(column, row), f"{ends[0].removesuffix(' %')}…{ends[1]}" if ends else "–"]
+
+
+def as_csv(summary: dict[str, Any]) -> str:
+    """A line an arm."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, STORED, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(summary["rows"])
+    return file.getvalue()
+
+
+def as_json(summary: dict[str, Any]) -> str:
+    """The whole summary."""
+    return json.dumps(summary, indent=2, ensure_ascii=False, default=str) + "\n"

@@ -1,0 +1,239 @@
+"""`weft compare`: which network for this data, at equal budget? From a question to a folder of finished runs.
+
+The parent process holds no torch: workers look at the data, time steps, train, and measure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+from tyro.conf import Positional
+
+from weft.data.config import AugmentConfig, TransformConfig
+from weft.errors import WeftError
+from weft.studies.arms import Arm, Facts, make_arms
+from weft.studies.mistakes import keep_mistakes
+from weft.studies.runner import Pool, Say, carry_out, choose_schedule
+from weft.studies.study import Job, Study
+from weft.studies.trials import best_rates, rates
+from weft.training.config import (
+    STRICT,
+    BudgetConfig,
+    Count,
+    ExecutionConfig,
+    Natural,
+    ObjectiveConfig,
+    OptimisationConfig,
+    Positive,
+    ReadingConfig,
+    RunConfig,
+    seconds,
+)
+
+EMBEDDED = ("digits", "pydocs", "breast_cancer", "diabetes")
+STEPS = 300  # at least: fewer do not tell networks apart
+EPOCHS = 10
+EVALUATIONS = 15  # points of a run's curve on the selection split
+SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
+TRIALS = 3
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ComparisonConfig:
+    """What to compare, on what, and under which budget."""
+
+    source: Positional[str] = "digits"
+    """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
+    models: str = "families"
+    """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
+    match: Literal["params", "macs", "seconds", "none"] = "params"
+    """What all arms have the same of: parameters, multiply-adds, seconds of training, or nothing."""
+    budget: str | None = None
+    """How much of it: 100000, 1M or 2e6 parameters or multiply-adds; 90s or 4m for seconds. Default: by input size."""
+    seeds: Count = 3
+    """Runs of each arm; verdicts that claim a difference are called preliminary below 5."""
+    trials: Natural | None = None
+    """Learning rates tried for each arm, the same number for all; default 3, and 0 for the embedded sources."""
+    epochs: Positive | None = None
+    """Passes over the training split; default 10, but at least 300 steps, and 300 steps for the embedded sources."""
+    steps: Count | None = None
+    """Batches instead of epochs."""
+    controls: bool = True
+    """Include identity and fixed random mixing: what the rest of a token network does without learned mixing."""
+    baseline: bool = True
+    """Include the classical baseline: HOG or TF-IDF with logistic regression."""
+    learning_curve: bool = False
+    """Also train on 10 and 30 % of the training rows."""
+    reading: ReadingConfig = ReadingConfig()
+    transform: TransformConfig = TransformConfig()
+    augment: AugmentConfig = AugmentConfig()
+    optimisation: OptimisationConfig = OptimisationConfig(batch_size=64)
+    objective: ObjectiveConfig = ObjectiveConfig()
+    execution: ExecutionConfig = ExecutionConfig()
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.steps is not None:
+            raise WeftError("--epochs and --steps contradict each other; give one of them")
+        if self.match == "seconds" and (self.epochs is not None or self.steps is not None):
+            raise WeftError("--match seconds takes its steps from the clock; leave out --epochs and --steps")
+        if self.match == "seconds":
+            if self.budget is None:
+                raise WeftError("--match seconds needs --budget, the training time of each run: 90s or 4m for instance")
+            seconds(self.budget)
+        if self.match == "none" and self.budget is not None:
+            raise WeftError("--budget needs --match params, macs or seconds: what shall be equal?")
+        self.amount()
+
+    def amount(self) -> float | None:
+        """The budget as a number of parameters or multiply-adds."""
+        return None if self.budget is None or self.match in ("seconds", "none") else quantity(self.budget)
+
+
+UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def quantity(text: str) -> float:
+    """A number such as 100000, 1e6, 250k, 1.5M or 2G."""
+    unit = UNITS.get(text[-1:], 1.0)
+    try:
+        value = float(text[:-1] if text[-1:] in UNITS else text) * unit
+    except ValueError:
+        value = math.nan
+    if not 1 <= value < math.inf:
+        raise WeftError(f"--budget {text} is not a number of parameters or multiply-adds; write 100000, 250k or 1.5M")
+    return value
+
+
+def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
+    """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
+    with Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else None) as pool:
+        facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
+        arms = make_arms(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
+        study = plan(asked, folder, command, facts, arms)
+        study.save()
+        announce(study, say)
+        if any(not study.done(job) for job in study.jobs):
+            schedule(pool, asked, study, say)
+        study = tuned(asked, study, pool, say)
+        carry_out(study, pool, study.jobs, say)
+        measure_inference(study, pool)
+        keep_mistakes(study, pool)
+    return study
+
+
+def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
+    """Under a budget of seconds, and on a GPU, runs never share the machine; else the clock decides."""
+    if len(pool.workers) == 1:
+        pool.one_after_the_other()
+        return
+    heaviest = sorted(study.arms, key=lambda arm: -arm.count.get("macs", 0))
+    choose_schedule(pool, [run_config(asked, arm, 0, study.facts.rows) for arm in heaviest], say)
+
+
+def plan(asked: ComparisonConfig, folder: Path, command: str, facts: Facts, arms: list[Arm]) -> Study:
+    """All runs, seed by seed and the heaviest first, so that early results cover all arms."""
+    ordered = sorted(arms, key=lambda arm: -arm.count.get("macs", 0))
+    shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
+    jobs = [
+        Job(arm.name, with_share(run_config(asked, arm, seed, facts.rows), share), facts.fingerprint)
+        for share in shares
+        for seed in range(asked.seeds)
+        for arm in ordered
+        if seed == 0 or not arm.fixed
+    ]
+    title = f"{', '.join(arm.name for arm in arms[:3])}, … on {facts.name}" if len(arms) > 3 else f"on {facts.name}"
+    return Study(folder, title, facts, arms, jobs, asked.match, budget_words(asked, arms), command)
+
+
+def with_share(config: RunConfig, share: float) -> RunConfig:
+    return config if share == 1 else replace(config, reading=replace(config.reading, share=share))
+
+
+def budget_words(asked: ComparisonConfig, arms: list[Arm]) -> str:
+    """The budget for a heading."""
+    if asked.match == "seconds":
+        return f"{asked.budget} of training each"
+    if asked.match == "none":
+        return "each at its named size"
+    counts = [arm.count[asked.match] for arm in arms if asked.match in arm.count]
+    words = {"params": "parameters", "macs": "multiply-adds"}[asked.match]
+    return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
+
+
+def run_config(asked: ComparisonConfig, arm: Arm | None, seed: int, rows: int) -> RunConfig:
+    """The configuration of one run."""
+    steps = steps_of(asked, rows)
+    evaluations = replace(asked.execution, eval_every=max(1.0, steps_per_evaluation(asked, steps, rows)))
+    return RunConfig(
+        source=asked.source,
+        model=arm.model if arm else "",
+        network=arm.network if arm else {},
+        seed=seed,
+        reading=asked.reading,
+        transform=asked.transform,
+        augment=asked.augment,
+        optimisation=asked.optimisation,
+        objective=asked.objective,
+        budget=BudgetConfig(budget=asked.budget) if asked.match == "seconds" else BudgetConfig(steps=steps),
+        execution=evaluations,
+    )
+
+
+def steps_of(asked: ComparisonConfig, rows: int) -> int:
+    """Steps of every run, the same on any share of the rows."""
+    if asked.steps is not None:
+        return asked.steps
+    an_epoch = max(1, rows // asked.optimisation.batch_size)
+    if asked.epochs is not None:
+        return max(1, math.ceil(asked.epochs * an_epoch))
+    return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
+
+
+def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> float:
+    """Epochs between evaluations that give a curve of about fifteen points."""
+    return round(steps / max(1, rows // asked.optimisation.batch_size) / EVALUATIONS)
+
+
+def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
+    """The study with the learning rate of each arm that did best on the selection split, of as many for each."""
+    trials = asked.trials if asked.trials is not None else (0 if asked.source in EMBEDDED else TRIALS)
+    if trials == 0:
+        return study
+    if asked.optimisation.lr is not None:
+        raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
+    tried = [
+        Job(job.arm, replace(job.config, optimisation=replace(job.config.optimisation, lr=rate)), job.fingerprint)
+        for job in study.jobs
+        if job.seed == 0 and job.config.reading.share == 1 and job.config.network
+        for rate in rates(job.config.optimisation.opt, trials)
+    ]
+    say(f"{trials} learning rates for each arm, judged on the selection split")
+    carry_out(study, pool, tried, say)
+    best = best_rates(study, tried)
+    jobs = [
+        replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.arm])))
+        if job.arm in best
+        else job
+        for job in study.jobs
+    ]
+    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every arm"])
+    study.save()
+    return study
+
+
+def announce(study: Study, say: Say) -> None:
+    for note in study.facts.notes:
+        say(note)
+    say(f"{len(study.arms)} arms, {study.budget}; {len(study.jobs)} runs in {study.folder}")
+
+
+def measure_inference(study: Study, pool: Pool) -> None:
+    """Speed and latency of one network of each arm, one after the other on a quiet machine."""
+    for arm in study.arms:
+        done = [job for job in study.jobs if job.arm == arm.name and study.finished(job)]
+        if done and not arm.fixed:
+            pool.first("inference", study.run_folder(done[0]).path)

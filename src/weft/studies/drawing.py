@@ -1,0 +1,19 @@
+"""Draws a folder of results: terminal, report.html. Also when nothing is to be run: the records are enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from weft.report.page import render
+from weft.studies.mistakes import read_mistakes
+from weft.studies.results import collect
+from weft.studies.summary import summarise
+from weft.training.atomic import write_bytes
+
+
+def draw(folder: Path) -> dict[str, Any]:
+    """Write report.html into the folder and return the summary that it shows."""
+    summary = summarise(collect(folder))
+    write_bytes(folder / "report.html", render(summary, read_mistakes(folder)).encode())
+    return summary

@@ -1,0 +1,123 @@
+"""A study is a list of runs in a folder, and a way to draw them.
+
+study.json             what was asked: arms, seeds, budget, the source's facts, the command
+runs/NAME-seedN-KEY/   a run folder each; KEY is a digest of the configuration and of the data's content
+logs/NAME-….txt        what a run printed
+failures/NAME-….json   why a run has no record
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError
+from weft.studies.arms import Arm, Facts
+from weft.training import yaml_file
+from weft.training.atomic import write_json
+from weft.training.config import RunConfig
+from weft.training.folder import RunFolder
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a study: the arm it belongs to and its whole configuration."""
+
+    arm: str
+    config: RunConfig
+    fingerprint: str
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    @property
+    def key(self) -> str:
+        """Digest of what decides the result: not of where and how it is computed."""
+        decides = {name: value for name, value in yaml_file.to_dict(self.config).items() if name != "execution"}
+        content = json.dumps([decides, self.fingerprint], sort_keys=True)
+        return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+
+    @property
+    def name(self) -> str:
+        safe = "".join(letter if letter.isalnum() or letter in "-_+" else "-" for letter in self.arm)
+        return f"{safe}-seed{self.seed}-{self.key}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was asked, and where it is kept."""
+
+    folder: Path
+    title: str
+    facts: Facts
+    arms: list[Arm]
+    jobs: list[Job]
+    match: str = "none"
+    budget: str = ""
+    command: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def run_folder(self, job: Job) -> RunFolder:
+        return RunFolder(self.folder / "runs" / job.name)
+
+    def log(self, job: Job) -> Path:
+        return self.folder / "logs" / f"{job.name}.txt"
+
+    def failure(self, job: Job) -> Path:
+        return self.folder / "failures" / f"{job.name}.json"
+
+    def done(self, job: Job) -> bool:
+        """Whether the run has ended, well or not: then it is never run again. A damaged record does not count."""
+        try:
+            return self.run_folder(job).record() is not None
+        except WeftError:
+            (self.run_folder(job).path / "record.json").unlink()
+            return False
+
+    def finished(self, job: Job) -> bool:
+        """Whether the run has ended well."""
+        return self.done(job) and (self.run_folder(job).record() or {})["status"] == "finished"
+
+    def record_failure(self, job: Job, reason: str) -> None:
+        self.failure(job).parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.failure(job), {"reason": reason, "log": str(self.log(job).relative_to(self.folder))})
+
+    def save(self) -> None:
+        """Write study.json, from which the leaderboard and the report can be drawn again."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        runs = [
+            {"arm": job.arm, "seed": job.seed, "share": job.config.reading.share, "name": job.name} for job in self.jobs
+        ]
+        content = {
+            "format": FORMAT,
+            "title": self.title,
+            "facts": asdict(self.facts),
+            "arms": [asdict(arm) for arm in self.arms],
+            "runs": runs,
+            "match": self.match,
+            "budget": self.budget,
+            "command": self.command,
+            "notes": self.notes,
+        }
+        write_json(self.folder / "study.json", content)
+
+
+def read_study(folder: Path) -> dict[str, Any] | None:
+    """The content of study.json, or None where there is none."""
+    path = folder / "study.json"
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text())
+        version = content["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WeftError(f"{path} was not written by weft, or is damaged; run the same `weft compare` again") from error
+    if version > FORMAT:
+        raise WeftError(f"{path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft")
+    return dict(content)

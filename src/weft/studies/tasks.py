@@ -1,0 +1,183 @@
+"""What a worker process of a study does: look at a source, time a step, carry out a run, measure inference.
+
+Each is a plain function of plain arguments; `worker.serve` calls them by name. Data that was opened for one run is
+kept for the next.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import tempfile
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from weft.data.config import TransformConfig
+from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform
+from weft.errors import WeftError
+from weft.nn.losses import outputs_for
+from weft.studies.arms import CLASSICAL, Facts
+from weft.studies.baselines import run_baseline
+from weft.training import probe, session
+from weft.training.atomic import write_json
+from weft.training.config import ReadingConfig, RunConfig
+from weft.training.course import TrainingFailed
+from weft.training.display import Plain, Silent
+from weft.training.fabric import join
+from weft.training.folder import RunFolder, open_run
+from weft.training.prepare import Opened, gather, open_data, role
+from weft.training.pretrained import read_network
+
+MEASURE_SECONDS = 0.6  # of steps for a choice of schedule: enough for a ratio within some percent
+
+
+@lru_cache(maxsize=2)
+def opened(source: str, reading: ReadingConfig, transform: TransformConfig) -> Opened:
+    """A source and its fitted transform, opened once a worker."""
+    return open_data(RunConfig(source=source, reading=reading, transform=transform))
+
+
+def data_of(config: RunConfig) -> Opened:
+    return opened(config.source, config.reading, config.transform)
+
+
+def look(config: RunConfig) -> Facts:
+    """What arms must know of the source."""
+    source, transform = data_of(config)
+    if source.task == "none":
+        raise WeftError(f"{source.name} has no targets, so there is nothing to compare on; name them with --target")
+    shape: dict[str, Any]
+    if isinstance(transform, ImageTransform):
+        modality, shape = "image", {"img_size": (transform.size, transform.size), "in_chans": transform.channels}
+    elif isinstance(transform, TextTransform):
+        modality, shape = "text", {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
+    else:
+        assert isinstance(transform, VectorTransform)
+        modality, shape = "vector", {"in_features": transform.features}
+    return Facts(
+        name=source.name,
+        modality=modality,  # type: ignore[arg-type]
+        task=source.task,
+        outputs=outputs_for(source.task, len(source.classes)),
+        fingerprint=source.fingerprint,
+        rows=len(source.splits["train"]),
+        shape=shape,
+        classes=source.classes,
+        notes=source.notes,
+    )
+
+
+def step_seconds(config: RunConfig, threads: int) -> float:
+    """Mean seconds of a training step on so many threads, measured for a moment; nothing is kept."""
+    torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as path:
+        materials = gather(config, None, data_of(config))
+        team = join("cpu", "auto")
+        run = session.assemble(RunFolder(Path(path)), config, None, team, materials, Silent())
+        torch.set_num_threads(threads)
+        probe.mean_step(run, steps=1, skipped=1)
+        times: list[float] = []
+        started = time.perf_counter()
+        while time.perf_counter() - started < MEASURE_SECONDS:
+            times.append(probe.mean_step(run, steps=4, skipped=1))
+    return float(np.median(times))
+
+
+def carry_out(config: RunConfig, path: Path) -> str:
+    """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more."""
+    source, transform = data_of(config)
+    if config.model in CLASSICAL.values():
+        run_baseline(config, path, source, transform)
+        return "finished"
+    try:
+        if (path / "run.yaml").is_file():
+            outcome = session.resume(path, Plain(), config.execution, (source, transform))
+        else:
+            outcome = session.start(config, path, Plain(), (source, transform))
+    except TrainingFailed:
+        return "failed"
+    return "interrupted" if outcome.record is None else str(outcome.record["status"])
+
+
+@torch.no_grad()
+def inference(path: Path) -> dict[str, float]:
+    """Examples a second on one thread in batches of 64, seconds for one, tokens of a text; kept in the folder."""
+    stored = path / "inference.json"
+    if stored.is_file():
+        return dict(json.loads(stored.read_text()))
+    config = open_run(path).config()
+    source, transform = data_of(config)
+    _, network, _ = read_network(path)
+    network.eval()
+    torch.set_num_threads(1)
+    small = RunConfig(source=config.source, model=config.model, network=config.network, transform=config.transform)
+    materials = gather(small, None, (source, transform))
+    batch = role(small, materials, "report")[0]
+    batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
+    one = {name: value[:1] for name, value in batch.inputs.items()}
+    seconds = quickest(lambda: network(**batch_inputs), 5)
+    found = {
+        "throughput": len(batch_inputs["x"]) / seconds,
+        "latency": quickest(lambda: network(**one), 20),
+        "threads": 1.0,
+    }
+    if isinstance(transform, TextTransform):
+        found["tokens"] = mean_tokens(role(small, materials, "train"))
+    write_json(stored, found)
+    return found
+
+
+def quickest(action: Any, repeats: int) -> float:
+    """Median seconds of a call, after one to warm up."""
+    action()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - started)
+    return float(np.median(times))
+
+
+def mean_tokens(batches: Any, count: int = 8) -> float:
+    """Tokens of a text, padding left out, over a few batches."""
+    masks = [batches[step].inputs["mask"] for step in range(min(count, len(batches)))]
+    return float(sum(int(mask.sum()) for mask in masks) / sum(len(mask) for mask in masks))
+
+
+def ready() -> int:
+    """Nothing but the answer that this process has loaded what it needs; its number."""
+    return os.getpid()
+
+
+def show(config: RunConfig, rows: list[int]) -> list[dict[str, str]]:
+    """Examples of the reporting split for a page: a picture as a data address, or the words, and where it is from."""
+    source, transform = data_of(config)
+    split = source.splits["report"]
+    raws, _ = split.read(np.array(rows, dtype=np.int64))
+    found = []
+    for row, raw in zip(rows, raws, strict=True):
+        place = split.place(row)
+        if isinstance(transform, ImageTransform):
+            found.append({"picture": data_address(transform.pixels(raw).numpy()), "place": place})
+        else:
+            words = " / ".join(raw) if isinstance(raw, tuple | list) else str(raw)
+            found.append({"text": words[:300], "place": place})
+    return found
+
+
+def data_address(pixels: np.ndarray) -> str:
+    """A picture (channels, height, width) of bytes as a PNG that stands in the page itself."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
+    image.thumbnail((96, 96))
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

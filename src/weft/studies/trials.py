@@ -1,0 +1,30 @@
+"""A rate search of equal size for every arm, judged on the selection split alone."""
+
+from __future__ import annotations
+
+from weft.studies.study import Job, Study
+
+STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
+
+
+def rates(optimiser: str, count: int) -> list[float]:
+    """`count` rates, half a decade apart, around the optimiser's usual one."""
+    from weft.training.optimisers import USUAL_RATE  # loads torch
+
+    usual = USUAL_RATE[optimiser]
+    return [float(f"{usual * STEP ** (number - (count - 1) // 2):.3g}") for number in range(count)]
+
+
+def best_rates(study: Study, tried: list[Job]) -> dict[str, float]:
+    """The rate of each arm whose run reached the best selection metric; arms without a finished trial are left out."""
+    best: dict[str, tuple[float, float]] = {}
+    for job in tried:
+        record = study.run_folder(job).record()
+        if record is None or record["status"] != "finished":
+            continue
+        metric = max(event["select_metric"] for event in record["curve"] if "select_metric" in event)
+        rate = job.config.optimisation.lr
+        assert isinstance(rate, float)
+        if job.arm not in best or metric > best[job.arm][0]:
+            best[job.arm] = metric, rate
+    return {arm: rate for arm, (_, rate) in best.items()}
