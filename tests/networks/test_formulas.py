@@ -53,6 +53,21 @@ def test_formulas_hold_for_odd_sides(name: str, side: int) -> None:
     assert description.macs == description.counted_macs
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("resnet50_cifar", {"padded": True}),
+        ("resnet18_cifar", {"widths": (8, 8, 8, 8), "img_size": 3}),  # a stride that no longer halves
+        ("vit_nano_resnet20_32", {"stem": "imagenet", "stem_layers": (1, 2), "img_size": (32, 64)}),
+    ],
+)
+def test_formulas_hold_for_other_shortcuts_and_stems(name: str, change: dict[str, object]) -> None:
+    """C4, A5."""
+    description = describe(configured(name, **change))
+    assert description.macs == description.counted_macs
+    assert total_parameters(description.config) == description.parameters
+
+
 @pytest.mark.parametrize("change", [{"gate": "linear"}, {"gate": "multiplicative"}, {"tiny_attention": 32}])
 def test_formulas_hold_for_every_gate(change: dict[str, object]) -> None:
     description = describe(configured("gmlp_nano_p4_32", depth=2, **change))

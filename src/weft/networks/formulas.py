@@ -127,7 +127,7 @@ def _(config: ImageTokensConfig) -> list[Stage]:
     inputs, patch = config.in_chans, config.patch_size
     if config.family == "hybrid":
         widths = config.stem_widths[: len(config.stem_layers)]
-        found += trunk(config.img_size, inputs, config.stem_layers, widths, "basic", config.stem)
+        found += trunk(config.img_size, inputs, config.stem_layers, widths, stem=config.stem)
         inputs, patch = widths[-1], 1
     pixels = inputs * patch**2
     found.append(
@@ -155,77 +155,69 @@ def _(config: TextTokensConfig) -> list[Stage]:
 
 
 def trunk(
-    side: tuple[int, int], inputs: int, layers: tuple[int, ...], widths: tuple[int, ...], block: str, stem: str
+    side: tuple[int, int],
+    inputs: int,
+    layers: tuple[int, ...],
+    widths: tuple[int, ...],
+    block: str = "basic",
+    stem: str = "imagenet",
+    padded: bool = False,
 ) -> Iterator[Stage]:
-    """Stem and stages of a ResNet; a 3×3 convolution with padding keeps the side, stride 2 halves it, rounding up."""
-    halved = lambda side: ((side[0] + 1) // 2, (side[1] + 1) // 2)  # noqa: E731
-    kernel = 7 if stem == "imagenet" else 3
-    side = halved(side) if stem == "imagenet" else side
-    weights = inputs * kernel**2 * widths[0]
+    """Stem and stages of a ResNet; a convolution with padding keeps the side, stride 2 halves it, rounding up."""
+    kernel, weights = (7, inputs * 49 * widths[0]) if stem == "imagenet" else (3, inputs * 9 * widths[0])
+    side = halved(side) if kernel == 7 else side
     yield Stage("trunk.conv1", (widths[0], *side), weights, weights * prod(side))
     yield Stage("trunk.bn1", (widths[0], *side), 2 * widths[0], 0)
-    side = halved(side) if stem == "imagenet" else side
+    side = halved(side) if kernel == 7 else side
     inputs = widths[0]
     for number, (count, width) in enumerate(zip(layers, widths, strict=True)):
         after = side if number == 0 else halved(side)
         outputs = width * (4 if block == "bottleneck" else 1)
-        parameters = macs = 0
-        for index in range(count):
-            more = residual_block(inputs, width, side if index == 0 else after, after, block)
-            parameters, macs, inputs = parameters + more[0], macs + more[1], outputs
-        side = after
+        parameters, macs = residual_block(inputs, width, prod(side), prod(after), block)
+        if not padded and (number > 0 or inputs != outputs):  # a 1×1 convolution and its norm as the shortcut
+            parameters += inputs * outputs + 2 * outputs
+            macs += inputs * outputs * prod(after)
+        more = residual_block(outputs, width, prod(after), prod(after), block)
+        parameters, macs = parameters + (count - 1) * more[0], macs + (count - 1) * more[1]
+        inputs, side = outputs, after
         yield Stage(f"trunk.layer{number + 1}", (outputs, *side), parameters, macs)
 
 
-def residual_block(
-    inputs: int, width: int, before: tuple[int, int], after: tuple[int, int], block: str
-) -> tuple[int, int]:
-    """Convolutions, norms and, where shapes change, a 1×1 convolution as the shortcut (option B)."""
-    pixels, first = prod(after), prod(before)
+def halved(side: tuple[int, int]) -> tuple[int, int]:
+    return (side[0] + 1) // 2, (side[1] + 1) // 2
+
+
+def residual_block(inputs: int, width: int, before: int, after: int, block: str) -> tuple[int, int]:
+    """Convolutions and norms of a branch, from `before` pixels to `after`."""
     if block == "basic":
-        outputs, norms = width, 4 * width
         weights = 9 * inputs * width + 9 * width * width
-        macs = weights * pixels
-    else:
-        outputs, norms = 4 * width, 4 * width + 8 * width
-        weights = inputs * width + 9 * width * width + width * outputs
-        macs = inputs * width * first + (9 * width * width + width * outputs) * pixels
-    if before != after or inputs != outputs:
-        weights, norms, macs = weights + inputs * outputs, norms + 2 * outputs, macs + inputs * outputs * pixels
-    return weights + norms, macs
-
-
-def without_shortcuts(found: list[Stage], widths: tuple[int, ...]) -> list[Stage]:
-    """Option A's shortcuts cost nothing: take out the 1×1 convolutions and norms that `residual_block` put in."""
-    result = []
-    for stage in found:
-        number = stage.module.removeprefix("trunk.layer")
-        if number.isdigit() and int(number) > 1:
-            weights = widths[int(number) - 2] * widths[int(number) - 1]
-            macs = stage.macs - weights * prod(stage.shape[1:])
-            parameters = stage.parameters - weights - 2 * widths[int(number) - 1]
-            stage = Stage(stage.module, stage.shape, parameters, macs)
-        result.append(stage)
-    return result
+        return weights + 4 * width, weights * after
+    first, rest = inputs * width, 9 * width * width + 4 * width * width
+    return first + rest + 12 * width, first * before + rest * after
 
 
 @stages.register
 def _(config: ResNetConfig) -> list[Stage]:
-    found = list(trunk(config.img_size, config.in_chans, config.layers, config.widths, config.block, config.stem))
-    if config.padded:
-        found = without_shortcuts(found, config.widths)
-    outputs = found[-1].shape[0]
-    return found + head(outputs, config.num_classes)
+    found = list(
+        trunk(
+            config.img_size,
+            config.in_chans,
+            config.layers,
+            config.widths,
+            block=config.block,
+            stem=config.stem,
+            padded=config.padded,
+        )
+    )
+    return found + head(found[-1].shape[0], config.num_classes)
 
 
 @stages.register
 def _(config: RCNNConfig) -> list[Stage]:
-    height, width = config.img_size
     first = config.in_chans * 25 * config.width
-    halves = [((height + 1) // 2, (width + 1) // 2)]
-    halves.append(((halves[0][0] + 1) // 2, (halves[0][1] + 1) // 2))
+    halves = [half := halved(config.img_size), halved(half)]
     norm = 2 * config.width * config.norm
-    found = [Stage("stem", (config.width, *halves[0]), first + norm, first * height * width)]
+    found = [Stage("stem", (config.width, *halves[0]), first + norm, first * prod(config.img_size))]
     kernel = 9 * config.width**2
     kernels = 2 if config.form == "two_kernels" else 1
     for module, side in zip(("first", "second"), halves, strict=True):
