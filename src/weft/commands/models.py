@@ -28,7 +28,9 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     names = list_models(arguments.pattern) or list_models(f"*{arguments.pattern}*")
     if not names:
-        raise WeftError(f"no model matches {arguments.pattern!r}; {nearest(arguments.pattern, REGISTRY)}")
+        raise WeftError(
+            f"no model matches {arguments.pattern!r}; {nearest(arguments.pattern, REGISTRY)} `weft models` lists all"
+        )
     rows = [(name, REGISTRY[name]) for name in names]
     if arguments.json:
         for name, config in rows:

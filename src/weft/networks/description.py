@@ -124,7 +124,10 @@ def macs_below(counts: dict[str, int], module: str) -> int:
 
 
 def saved_bytes(network: Network, example: Tensor) -> int:
-    """Bytes that autograd keeps between forward and backward for one example, weights left out."""
+    """Bytes that autograd keeps between forward and backward for one example, weights left out.
+
+    On the meta device attention forms its maps, which the fused kernels do not: with attention, an upper bound.
+    """
     own = {parameter.untyped_storage()._cdata for parameter in network.parameters()}
     kept: dict[int, int] = {}
 
