@@ -92,6 +92,18 @@ def test_what_is_no_real_tensor_is_refused(file: Path) -> None:
     refuses(network, {**state, "norm.weight": torch.ones(8, dtype=torch.int8)}, r"norm.weight in torch.int8 where")
 
 
+def test_a_relative_of_bert_with_the_same_tensors_is_refused(tmp_path: Path) -> None:
+    """RoBERTa counts its positions from two, so that equal shapes would give other results."""
+    changes = {"vocab_size": 9, "max_length": 6, "dim": 8, "depth": 1, "heads": 2, "hidden_dim": 8, "num_classes": 0}
+    network = weft.create_model("bert_tiny", **changes)  # type: ignore[arg-type]
+    save_weights(network, tmp_path, "huggingface")
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "roberta"}))
+    refuses(network, tmp_path, "is a 'roberta'; of Hugging Face's models weft reads bert and vit")
+    with pytest.raises(WeftError, match="is a 'roberta'"):
+        network_from_folder(tmp_path)
+
+
 def test_a_network_without_memory_is_refused(file: Path) -> None:
     with torch.device("meta"):
         network = small()

@@ -45,6 +45,7 @@ def stored_config(checkpoint: Checkpoint) -> NetworkConfig:
     try:
         if adapter.layout == "timm":
             return timm_config(checkpoint, classes)
+        huggingface.known(checkpoint)  # refuses what weft does not read
         return huggingface.CONFIGS[fields["model_type"]](fields, checkpoint.tensors, classes)
     except KeyError as error:
         raise WeftError(f"the config.json of {origin} lacks {error} or names what weft has not") from None

@@ -93,8 +93,16 @@ def vit_facts(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def known(checkpoint: Checkpoint) -> dict[str, Any]:
-    facts = {"bert": bert_facts, "vit": vit_facts}.get(checkpoint.config.get("model_type", ""))
-    return facts(checkpoint.config) if facts else {}
+    """What a config.json tells. RoBERTa, for one, has BERT's tensors but counts its positions from two: refuse it."""
+    kind = checkpoint.config.get("model_type")
+    if kind is None:
+        return {}
+    if kind not in FACTS:
+        raise WeftError(f"{checkpoint.origin} is a {kind!r}; of Hugging Face's models weft reads {' and '.join(FACTS)}")
+    return FACTS[kind](checkpoint.config)
+
+
+FACTS = {"bert": bert_facts, "vit": vit_facts}
 
 
 def bert_config(fields: dict[str, Any], names: Collection[str], classes: int) -> TextTokensConfig:
