@@ -75,6 +75,23 @@ def test_formulas_hold_for_every_gate(change: dict[str, object]) -> None:
     assert total_parameters(description.config) == description.parameters
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("mlp", {}),
+        ("lenet5_local", {}),
+        ("filternet", {"hidden": (4, 4)}),
+        ("mixer_nano_p4_32", {"depth": 2}),
+        ("gmlp_nano_p4_32", {"depth": 2}),
+        ("bert_tiny", {}),
+    ],
+)
+def test_formulas_count_the_slopes_of_prelu(name: str, change: dict[str, object]) -> None:
+    """F2: an activation with a parameter."""
+    for row in describe(configured(name, act="prelu", **change)).rows:
+        assert row.stage.parameters * row.stage.count == row.counted_parameters, row.stage
+
+
 def test_lstm_is_counted_by_formula_alone() -> None:
     description = describe(REGISTRY["lstm_text"])
     assert description.counted_macs is None

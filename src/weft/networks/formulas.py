@@ -46,6 +46,11 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> int:
     return inputs * outputs + outputs * bias
 
 
+def slope(act: str) -> int:
+    """Parameters of an activation: PReLU learns one slope a layer."""
+    return int(act == "prelu")
+
+
 def total_parameters(config: NetworkConfig) -> int:
     return sum(stage.count * stage.parameters for stage in stages(config))
 
@@ -74,7 +79,8 @@ def mixer_cost(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[
     if config.mixer == "attention":
         return 4 * linear(c, c), 4 * s * c * c + 2 * s * s * c
     if config.mixer == "token_mlp":
-        return linear(s, config.token_dim) + linear(config.token_dim, s), 2 * config.token_dim * s * c
+        weights = linear(s, config.token_dim) + linear(config.token_dim, s)
+        return weights + slope(config.act), 2 * config.token_dim * s * c
     if config.mixer == "depthwise":
         window = DEPTHWISE_KERNEL ** len(grid)
         return c * window + c, s * c * window
@@ -85,7 +91,7 @@ def mixed_block(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple
     """Two norms, a mixer, a channel MLP."""
     s, c, d = prod(grid) + extra, config.dim, config.hidden_dim
     parameters, macs = mixer_cost(config, grid, extra)
-    return 4 * c + parameters + linear(c, d) + linear(d, c), macs + 2 * d * s * c
+    return 4 * c + parameters + linear(c, d) + slope(config.act) + linear(d, c), macs + 2 * d * s * c
 
 
 def gate_weights(config: TokenConfig, grid: tuple[int, ...], extra: int) -> int:
@@ -100,7 +106,7 @@ def gated_block(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple
     """Norm, expansion to E, gate (norm, W, b) of width G, contraction; aMLP adds its attention of width a."""
     s, c, e, a = prod(grid) + extra, config.dim, config.hidden_dim, config.tiny_attention
     g = e // 2 if config.gate == "split" else e
-    parameters = 2 * c + linear(c, e) + 2 * g + gate_weights(config, grid, extra) + s + linear(g, c)
+    parameters = 2 * c + linear(c, e) + slope(config.act) + 2 * g + gate_weights(config, grid, extra) + s + linear(g, c)
     macs = s * c * e + s * s * g + s * g * c
     if a:
         parameters += linear(c, 3 * a) + linear(a, g)
@@ -234,14 +240,14 @@ def _(config: LeNetConfig) -> list[Stage]:
     for outputs, after in zip(config.channels, config.sides(), strict=True):
         pixels = (before[0] - config.kernel + 1) * (before[1] - config.kernel + 1)
         weights = inputs * config.kernel**2 * outputs
-        parameters += (weights + outputs) * (pixels if config.local else 1)
+        parameters += (weights + outputs) * (pixels if config.local else 1) + slope(config.act)
         macs += weights * pixels
         inputs, before = outputs, after
     found = [Stage("convolutions", (inputs, *before), parameters, macs)]
     widths = (inputs * prod(before), *config.fc)
     pairs = list(itertools.pairwise(widths))
     if pairs:
-        dense = sum(linear(a, b) for a, b in pairs)
+        dense = sum(linear(a, b) + slope(config.act) for a, b in pairs)
         found.append(Stage("dense", (widths[-1],), dense, sum(a * b for a, b in pairs)))
     return found + head(widths[-1], config.num_classes)
 
@@ -253,7 +259,8 @@ def _(config: FilterNetConfig) -> list[Stage]:
     found = []
     if config.hidden:
         hidden = sum(weights[:-1])
-        found.append(Stage("hidden", (widths[-2], *config.img_size), hidden + sum(config.hidden), hidden * pixels))
+        more = sum(width + slope(config.act) for width in config.hidden)
+        found.append(Stage("hidden", (widths[-2], *config.img_size), hidden + more, hidden * pixels))
     last = Stage("head", (widths[-1], *config.img_size), weights[-1] + widths[-1], weights[-1] * pixels)
     return [*found, last]
 
@@ -265,7 +272,7 @@ def _(config: FilterNetConfig) -> list[Stage]:
 def _(config: MLPConfig) -> list[Stage]:
     widths = (config.inputs, *config.hidden)
     pairs = list(itertools.pairwise(widths))
-    parameters = sum(linear(a, b, config.bias) + 2 * b * config.norm for a, b in pairs)
+    parameters = sum(linear(a, b, config.bias) + 2 * b * config.norm + slope(config.act) for a, b in pairs)
     layers = [Stage("layers", (widths[-1],), parameters, sum(a * b for a, b in pairs))] if pairs else []
     return layers + head(widths[-1], config.num_classes)
 
