@@ -84,11 +84,12 @@ class TokenNetwork(Network):
         return self.norm(x)
 
     def pooled(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(batch, tokens, channels) → (batch, channels): the first token, or the mean over real tokens."""
-        if self.config.pool == "token":
-            return features[:, 0]
+        """(batch, tokens, channels) → (batch, channels): the first real token, or the mean over real tokens."""
         if mask is None:
-            return features.mean(1)
+            return features[:, 0] if self.config.pool == "token" else features.mean(1)
+        if self.config.pool == "token":
+            first = mask.int().argmax(1)  # not 0 where the padding stands on the left
+            return features[torch.arange(len(mask), device=mask.device), first]
         real = mask[..., None].to(features.dtype)
         return (features * real).sum(1) / real.sum(1)
 
