@@ -19,14 +19,11 @@ def compare_two(first: Path, second: Path) -> str:
         raise WeftError(f"{first} and {second} were judged on different examples, so they cannot be paired")
     right, also = one["predicted"] == one["target"], other["predicted"] == other["target"]
     p = mcnemar(right, also)
-    counts = (
-        f"{int((right & ~also).sum())} examples only the first gets right, {int((~right & also).sum())} only the other"
-    )
+    counts = f"{int((right & ~also).sum())} only the first gets right, {int((~right & also).sum())} only the second"
+    scores = f"{first.name} {right.mean():.2%}, {second.name} {also.mean():.2%}"
     verdict = "the networks differ" if p < 0.05 else "no difference shown"
-    return (
-        f"{first.name} {right.mean():.2%}, {second.name} {also.mean():.2%}: {verdict} (McNemar, p = {p:.2g}; {counts}). "
-        f"This is about these two networks; for how they are trained, compare several seeds."
-    )
+    scope = "This is about these two networks; for how they are trained, compare several seeds."
+    return f"{scores}: {verdict} (McNemar, p = {p:.2g}; of the examples {counts}). {scope}"
 
 
 def judged(path: Path) -> Predictions:

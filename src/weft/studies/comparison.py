@@ -19,7 +19,7 @@ from weft.studies.arms import Arm, Facts, make_arms
 from weft.studies.mistakes import keep_mistakes
 from weft.studies.runner import Pool, Say, carry_out, choose_schedule
 from weft.studies.study import Job, Study
-from weft.studies.trials import best_rates, rates
+from weft.studies.trials import best_rates, rates, short_run_rate
 from weft.training.config import (
     STRICT,
     BudgetConfig,
@@ -35,7 +35,7 @@ from weft.training.config import (
 )
 
 EMBEDDED = ("digits", "pydocs", "breast_cancer", "diabetes")
-STEPS = 300  # at least: fewer do not tell networks apart
+STEPS = 400  # at least: fewer do not tell networks apart
 EPOCHS = 10
 EVALUATIONS = 15  # points of a run's curve on the selection split
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
@@ -59,7 +59,7 @@ class ComparisonConfig:
     trials: Natural | None = None
     """Learning rates tried for each arm, the same number for all; default 3, and 0 for the embedded sources."""
     epochs: Positive | None = None
-    """Passes over the training split; default 10, but at least 300 steps, and 300 steps for the embedded sources."""
+    """Passes over the training split; default 10, but at least 400 steps, and 400 for the embedded sources."""
     steps: Count | None = None
     """Batches instead of epochs."""
     controls: bool = True
@@ -176,7 +176,7 @@ def run_config(asked: ComparisonConfig, arm: Arm | None, seed: int, rows: int) -
         reading=asked.reading,
         transform=asked.transform,
         augment=asked.augment,
-        optimisation=asked.optimisation,
+        optimisation=replace(asked.optimisation, lr=asked.optimisation.lr or short_run_rate(asked.optimisation.opt)),
         objective=asked.objective,
         budget=BudgetConfig(budget=asked.budget) if asked.match == "seconds" else BudgetConfig(steps=steps),
         execution=evaluations,

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from weft.data.config import TransformConfig
+from weft.data.loader import batches
 from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
 from weft.nn.losses import outputs_for
@@ -30,8 +31,10 @@ from weft.training.atomic import write_json
 from weft.training.config import ReadingConfig, RunConfig
 from weft.training.course import TrainingFailed
 from weft.training.display import Plain, Silent
+from weft.training.evaluation import outputs_of
 from weft.training.fabric import join
 from weft.training.folder import RunFolder, open_run
+from weft.training.metrics import headline
 from weft.training.prepare import Opened, gather, open_data, role
 from weft.training.pretrained import read_network
 
@@ -181,3 +184,21 @@ def data_address(pixels: np.ndarray) -> str:
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def accuracy_on(path: Path, split: str) -> float:
+    """Accuracy of a run's network on a split of its own source, its share of the rows alone."""
+    config = open_run(path).config()
+    source, transform = data_of(config)
+    _, network, _ = read_network(path)
+    loader = batches(source, split, batch_size=256, transform=transform, train=False)
+    outputs, targets = outputs_of(network, loader)
+    return headline(source.task, outputs, targets)  # type: ignore[arg-type]
+
+
+def tune(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path) -> int:
+    """Trials of a search, until it has enough; returns how many this worker did."""
+    from weft.studies.trial import search
+
+    torch.set_num_threads(config.execution.threads or 1)
+    return search(address, name, config, space, total, folder, data_of(config))

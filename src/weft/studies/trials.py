@@ -7,11 +7,21 @@ from weft.studies.study import Job, Study
 STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
 
 
-def rates(optimiser: str, count: int) -> list[float]:
-    """`count` rates, half a decade apart, around the optimiser's usual one."""
+def short_run_rate(optimiser: str) -> float:
+    """The rate of runs of some hundred steps of small networks: three times Adam's usual one, the usual one otherwise.
+
+    Measured on digits: 300 steps at 1e-3 leave ViT at 75 % where 3e-3 take it to 91 %; the others change by 2 points.
+    """
+    if optimiser in ("adam", "adamw"):
+        return 3e-3
     from weft.training.optimisers import USUAL_RATE  # loads torch
 
-    usual = USUAL_RATE[optimiser]
+    return USUAL_RATE[optimiser]
+
+
+def rates(optimiser: str, count: int) -> list[float]:
+    """`count` rates, half a decade apart, around the one that suits short runs."""
+    usual = short_run_rate(optimiser)
     return [float(f"{usual * STEP ** (number - (count - 1) // 2):.3g}") for number in range(count)]
 
 

@@ -1,0 +1,97 @@
+"""`weft tune`: search the settings of a network on the selection split, or map how much it minds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import OmitArgPrefixes, arg, configure
+
+from weft.errors import WeftError
+from weft.networks.registry import configured
+from weft.studies.tuning import USUAL, parse_space
+from weft.training.config import RunConfig
+
+
+@configure(OmitArgPrefixes)
+@dataclass(frozen=True)
+class Arguments:
+    """Tune a network: weft tune digits --model mixer_nano_p4_32 --trials 20
+
+    Judged on the selection split alone; the reporting split stays unread by the choice. A kill loses nothing, and the
+    same command goes on. Workers, here or elsewhere, share a search by its storage.
+    """
+
+    config: Annotated[RunConfig, arg(name="")] = field(default_factory=RunConfig)
+    trials: int = 20
+    """Trials of the whole search, over all workers and starts."""
+    space: str = USUAL
+    """Settings to search, of rate, decay, batch, width, depth, patch, dropout, smoothing, crop_padding, flip, mixup."""
+    jobs: int = 1
+    """Processes that search side by side."""
+    storage: str | None = None
+    """Address of the search, such as postgresql://…; by default a journal file in the output folder."""
+    map: bool = False
+    """Instead: train --model A,B at every rate and width and draw the map."""
+    output: Path | None = None
+    """Folder of the search; by default tuning/SOURCE-MODEL."""
+
+
+def run(arguments: Arguments) -> int:
+    """Search, or map; then print what came out and write a page."""
+    config = arguments.config
+    if not config.source or not config.model:
+        raise WeftError("say what to tune on what: weft tune SOURCE --model NAME")
+    if arguments.trials < 1 or arguments.jobs < 1:
+        raise WeftError("--trials and --jobs must be at least 1")
+    folder = arguments.output or Path("tuning") / f"{Path(config.source).name}-{config.model.replace(',', '-')}"
+    return draw_map(config, folder) if arguments.map else search(arguments, folder)
+
+
+def search(arguments: Arguments, folder: Path) -> int:
+    """Carry out a search and show its best settings."""
+    space = parse_space(arguments.space)
+    configured(arguments.config.model)
+    from weft.report.tuning import render_search
+    from weft.studies.searching import tune
+
+    count, workers = arguments.trials, arguments.jobs
+    found = tune(arguments.config, space, count, folder, arguments.storage, workers, print)
+    write(folder, render_search(found))
+    if found["best"] is None:
+        raise WeftError(f"no trial finished; see {folder / 'log.txt'}")
+    best = found["best"]
+    settings = ", ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+                         for name, value in best["settings"].items())  # fmt: skip
+    print(f"best of {sum(found['states'].values())} trials: {best['value']:.4f} on the selection split with {settings}")
+    for name, share in found["importance"].items():
+        print(f"  {name:<14}{'█' * round(30 * share)} {share:.0%}")
+    print(f"the network: {folder}/trials/trial-{best['number']:04d}")
+    print(f"report: {folder / 'tuning.html'}")
+    return 0
+
+
+def draw_map(config: RunConfig, folder: Path) -> int:
+    """Carry out a rate × width map and print how much of it is good."""
+    models = [name.strip() for name in config.model.split(",") if name.strip()]
+    for model in models:
+        configured(model)
+    from weft.report.tuning import render_maps
+    from weft.studies.sensitivity import map_rates
+
+    found = map_rates(replace(config, model=models[0]), models, folder, print)
+    write(folder, render_maps(found))
+    for model, cells in found["maps"].items():
+        print(f"{model} (down: width ×{', '.join(f'{w:g}' for w in found['widths'])}; across: rate)")
+        for line in cells:
+            print("  " + " ".join("    ✗" if value is None else f"{100 * value:5.1f}" for value in line))
+    print(f"report: {folder / 'tuning.html'}")
+    return 0
+
+
+def write(folder: Path, page: str) -> None:
+    from weft.training.atomic import write_bytes
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / "tuning.html", page.encode())

@@ -1,0 +1,112 @@
+"""The studies by name: what each asks, and how it is run and shown. Loads nothing heavy until a study is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError, nearest
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a study is to be run."""
+
+    folder: Path
+    source: str
+    seeds: int | None
+    steps: int | None
+    command: str
+    say: Say
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A study: its question, and the functions that run it and show what is in its folder."""
+
+    title: str
+    run: Callable[[Request], None]
+    show: Callable[[Path], None]
+
+
+def run_e1(request: Request) -> None:
+    show_e1(request.folder)
+
+
+def show_e1(folder: Path) -> None:
+    """Tables 1 and 4: computed, so there is nothing to keep."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from weft.studies.counts import specifications
+
+    table = Table("network", "layers", "patch", "tokens", "channels", "hidden", "token hidden", "parameters",
+                  "without head", "multiply-adds", "published, M", box=None)  # fmt: skip
+    for spec in specifications():
+        sizes = (spec.depth, spec.patch, spec.tokens, spec.channels, spec.hidden, spec.token_hidden or "–")
+        counts = (f"{spec.parameters:,}", f"{spec.without_head:,}", f"{spec.macs:,}")
+        published = "–" if spec.published is None else f"{spec.published:g} {'✓' if spec.agrees else '✗'}"
+        table.add_row(spec.name, *map(str, sizes), *counts, published)
+    Console(width=160).print(table)
+
+
+def run_e10(request: Request) -> None:
+    """Families at equal multiply-adds with five seeds."""
+    from weft.studies.comparison import ComparisonConfig, compare
+
+    asked = ComparisonConfig(source=request.source, match="macs", seeds=request.seeds or 5, steps=request.steps)
+    compare(asked, request.folder, request.command, request.say)
+    show_comparison(request.folder)
+
+
+def show_comparison(folder: Path) -> None:
+    from weft.report.table import show
+    from weft.studies.drawing import draw
+
+    show(draw(folder))
+    print(f"report: {folder / 'report.html'}")
+
+
+def run_e11(request: Request) -> None:
+    from weft.studies.training_issues import STEPS, run_claims
+
+    seeds, steps = request.seeds or 5, request.steps or STEPS
+    run_claims(request.folder, request.source, seeds, steps, request.command, request.say)
+    show_e11(request.folder)
+
+
+def show_e11(folder: Path) -> None:
+    """One verdict a claim, and the report with the runs behind them."""
+    from weft.report.page import render
+    from weft.studies.results import collect
+    from weft.studies.summary import summarise
+    from weft.studies.training_issues import FILE
+    from weft.training.atomic import write_bytes
+
+    verdicts = json.loads((folder / FILE).read_text()) if (folder / FILE).is_file() else []
+    if not verdicts:
+        raise WeftError(f"{folder} has no verdicts yet; `weft study run e11` makes them, or goes on")
+    summary: dict[str, Any] = summarise(collect(folder)) | {"verdicts": verdicts, "recommendation": ""}
+    write_bytes(folder / "report.html", render(summary).encode())
+    for verdict in verdicts:
+        print(verdict["sentence"])
+    print(f"report: {folder / 'report.html'}")
+
+
+STUDIES: dict[str, Entry] = {
+    "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1),
+    "e10": Entry("is attention, is convolution, needed? the families at equal budget", run_e10, show_comparison),
+    "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),
+}
+
+
+def find(name: str) -> Entry:
+    """A study by name."""
+    if name.lower() not in STUDIES:
+        raise WeftError(f"there is no study {name!r}; {nearest(name, STUDIES)} there are {', '.join(STUDIES)}")
+    return STUDIES[name.lower()]

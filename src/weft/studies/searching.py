@@ -1,0 +1,65 @@
+"""Drives a search of settings: workers, dead trials, what came out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError
+from weft.studies.runner import Pool, Say
+from weft.studies.tuning import fail_dead_trials, importances, open_search
+from weft.studies.worker import TaskFailed, WorkerDied
+from weft.training.config import RunConfig
+
+
+def tune(
+    config: RunConfig, space: list[str], trials: int, folder: Path, storage: str | None, workers: int, say: Say
+) -> dict[str, Any]:
+    """Search, or go on with a search, until it has `trials`; returns what `summary` finds."""
+    address = storage or str(folder / "journal.log")
+    name = f"{Path(config.source).name}-{config.model}-{'-'.join(space)}"
+    with Pool(workers) as pool:
+        pool.first("look", config)
+        search = open_search(address, name)
+        if dead := fail_dead_trials(search):
+            say(f"{dead} trials were left running by a worker that died; they are marked failed")
+        threads = max(1, pool.cores // workers)
+        config = replace(config, execution=replace(config.execution, threads=threads))
+        for worker in pool.workers:
+            worker.ask("tune", address, name, config, space, trials, folder / "trials", log=folder / "log.txt")
+        conclude(pool, folder, search, trials, say)
+    return summary(search, config)
+
+
+def conclude(pool: Pool, folder: Path, search: Any, trials: int, say: Say) -> None:
+    """Wait for all workers; one that dies is told, and the others go on."""
+    try:
+        for worker in pool.workers:
+            try:
+                worker.answer()
+            except WorkerDied as death:
+                say(f"a worker was lost: {death}; the same command goes on")
+            except TaskFailed as failure:
+                raise WeftError(f"{failure} (see {folder / 'log.txt'})") from failure
+    except KeyboardInterrupt:
+        done = len(search.get_trials(deepcopy=False))
+        with suppress(Exception):
+            fail_dead_trials(search)
+        raise WeftError(f"interrupted after {done} of {trials} trials; the same command goes on") from None
+
+
+def summary(search: Any, config: RunConfig) -> dict[str, Any]:
+    """The best settings, all trials, and which settings matter."""
+    trials = search.get_trials(deepcopy=False)
+    complete = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    best = max(complete, key=lambda trial: trial.value, default=None)
+    return {
+        "source": config.source,
+        "model": config.model,
+        "best": None if best is None else {"number": best.number, "value": best.value, "settings": best.params},
+        "states": {state: sum(t.state.name == state for t in trials) for state in ("COMPLETE", "PRUNED", "FAIL")},
+        "trials": [{"number": t.number, "value": t.value, "state": t.state.name, "settings": t.params} for t in trials],
+        "importance": importances(search),
+    }

@@ -1,0 +1,129 @@
+"""Runs E11's claims and judges them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.errors import WeftError
+from weft.studies.arms import Arm, Facts
+from weft.studies.claims import CLAIMS, Claim, Side
+from weft.studies.runner import Pool, Say, carry_out
+from weft.studies.statistics import Estimate, Scores, difference, holm
+from weft.studies.study import Job, Study
+from weft.studies.verdicts import ENOUGH, LEVEL
+from weft.training.atomic import write_json
+from weft.training.config import BudgetConfig, OptimisationConfig, ReadingConfig, RunConfig
+from weft.training.folder import RunFolder
+from weft.training.predictions import read_predictions
+
+STEPS = 200
+EARLY = 1 / 3  # of the run: what "faster" is judged by
+FILE = "claims.json"
+
+
+def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, say: Say) -> list[dict[str, Any]]:
+    """Train both sides of every claim, each configuration once, and write down what each claim came to."""
+    with Pool() as pool:
+        facts: Facts = pool.first("look", RunConfig(source=source))
+        if facts.modality != "image" or facts.task == "regression":
+            raise WeftError(f"the claims of e11 are about classes of images; {source} holds {facts.modality}s")
+        study = plan(folder, facts, source, seeds, steps, command)
+        study.save()
+        say(f"{len(CLAIMS)} claims, {len(study.jobs)} runs in {folder}")
+        carry_out(study, pool, study.jobs, say)
+        found = judge_all(study, pool)
+    write_json(folder / FILE, found)
+    return found
+
+
+def plan(folder: Path, facts: Facts, source: str, seeds: int, steps: int, command: str) -> Study:
+    """Every side of every claim; those of one name are one arm."""
+    sides = {side.name: side for claim in CLAIMS for side in (claim.first, claim.second)}
+    jobs = [
+        Job(name, configure(source, side, seed, steps), facts.fingerprint)
+        for seed in range(seeds)
+        for name, side in sides.items()
+    ]
+    arms = [
+        Arm(name, side.model, "mlp" if side.model == "mlp" else "convolution", side.network)
+        for name, side in sides.items()
+    ]
+    return Study(folder, "common training issues", facts, arms, jobs, command=command)
+
+
+def configure(source: str, side: Side, seed: int, steps: int) -> RunConfig:
+    return RunConfig(
+        source=source,
+        model=side.model,
+        network=side.network,
+        seed=seed,
+        reading=ReadingConfig(share=side.share),
+        optimisation=OptimisationConfig(**{"batch_size": 64, **side.optimisation}),
+        budget=BudgetConfig(steps=steps),
+    )
+
+
+def judge_all(study: Study, pool: Pool) -> list[dict[str, Any]]:
+    """Every claim with its difference, corrected over all claims."""
+    measured = [estimate(study, pool, claim) for claim in CLAIMS]
+    adjusted = holm([value.p if value is not None else 1.0 for value in measured])
+    return [in_words(claim, value, p, study) for claim, value, p in zip(CLAIMS, measured, adjusted, strict=True)]
+
+
+def estimate(study: Study, pool: Pool, claim: Claim) -> Estimate | None:
+    """By how much the first side is better, or None where a side has no finished run."""
+    first, second = (runs_of(study, side) for side in (claim.first, claim.second))
+    if not first or not second:
+        return None
+    if claim.quantity == "accuracy":
+        return difference(per_example(first), per_example(second))
+    if claim.quantity == "early_loss":
+        return difference(-early_losses(first), -early_losses(second))
+    own = np.array([[pool.first("accuracy_on", path, "train")] for path in first])  # of these very rows: no sample
+    others = per_example(second)
+    return difference(np.broadcast_to(own, others.shape), others)
+
+
+def runs_of(study: Study, side: Side) -> list[Path]:
+    return [study.run_folder(job).path for job in study.jobs if job.arm == side.name and study.finished(job)]
+
+
+def per_example(paths: list[Path]) -> Scores:
+    found = [read_predictions(path) for path in paths]
+    return np.stack([(p["predicted"] == p["target"]).astype(np.float64) for p in found])
+
+
+def early_losses(paths: list[Path]) -> Scores:
+    """(seeds, 1): mean training loss over the first third of each run."""
+    means = []
+    for path in paths:
+        record = RunFolder(path).record() or {}
+        losses = [e["loss"] for e in record["curve"] if e["kind"] == "train" and e["step"] <= EARLY * record["steps"]]
+        means.append([float(np.mean(losses))])
+    return np.array(means)
+
+
+def in_words(claim: Claim, value: Estimate | None, p: float, study: Study) -> dict[str, Any]:
+    """A verdict row for tables and the report."""
+    if value is None:
+        sentence = f"{claim.name}: no verdict, a side has no finished run"
+        return {"question": claim.name, "sentence": sentence, "shown": False, "preliminary": False, "p": 1.0,
+                "mean": 0.0, "low": 0.0, "high": 0.0}  # fmt: skip
+    seeds = len({job.seed for job in study.jobs})
+    shown = p < LEVEL
+    outcome = ("confirmed" if value.mean > 0 else "refuted") if shown else "not shown"
+    few = f"; preliminary: {seeds} seeds" if shown and seeds < ENOUGH else ""
+    text = f"{claim.name}: {outcome}: {claim.says} ({claim.first.name} {amount(claim, value)}{few})"
+    return {"question": claim.name, "sentence": text, "shown": shown, "preliminary": bool(few), "p": p,
+            "mean": value.mean, "low": value.low, "high": value.high}  # fmt: skip
+
+
+def amount(claim: Claim, value: Estimate) -> str:
+    """By how much the first side is better, in the unit of the quantity."""
+    loss = claim.quantity == "early_loss"
+    scale, digits, unit = (1, 2, "less early loss") if loss else (100, 1, "points")
+    low, mean, high = (f"{scale * x:+.{digits}f}".replace("-", "−") for x in (value.low, value.mean, value.high))
+    return f"{mean} {unit}, 95 % interval {low}…{high}"

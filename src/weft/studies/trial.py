@@ -1,0 +1,73 @@
+"""One trial of a search after the other, in a worker process."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError
+from weft.studies.tuning import SPACE, apply, open_search
+from weft.training import session
+from weft.training.config import RunConfig
+from weft.training.display import Silent
+from weft.training.prepare import Opened, size_network
+from weft.training.state import Progress
+
+
+class Reporter(Silent):
+    """Tells Optuna every evaluation on the selection split, and stops a trial that it gives up."""
+
+    def __init__(self, trial: Any) -> None:
+        self.trial, self.count, self.best = trial, 0, float("-inf")
+
+    def point(self, progress: Progress, event: dict[str, Any]) -> None:
+        if event["kind"] != "evaluation":
+            return
+        self.best = max(self.best, event["select_metric"])
+        self.trial.report(event["select_metric"], self.count)
+        self.count += 1
+        if self.trial.should_prune():
+            import optuna
+
+            raise optuna.TrialPruned
+
+
+def search(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path, data: Opened) -> int:
+    """Do trials until the search has `total`; returns how many this worker did."""
+    study = open_search(address, name)
+    network = size_network(config, *data)
+    done = 0
+    while len(counted(study)) < total:
+        trial = study.ask()
+        trial.set_user_attr("worker", f"{socket.gethostname()}:{os.getpid()}")
+        values = {name: SPACE[name].draw(trial, name) for name in space}
+        value, state = attempt(trial, apply(config, network, values), folder, data)
+        study.tell(trial, value, state)
+        done += 1
+    return done
+
+
+def counted(study: Any) -> list[Any]:
+    """Trials that count towards the number asked for: all but those whose worker died."""
+    trials = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state.name != "FAIL" or "reason" in trial.user_attrs]
+
+
+def attempt(trial: Any, config: RunConfig, folder: Path, data: Opened) -> tuple[float | None, Any]:
+    """Train one trial: its value and state. A network that cannot be built, or diverges, is a failed trial."""
+    import optuna
+    from optuna.trial import TrialState
+
+    reporter = Reporter(trial)
+    try:
+        outcome = session.start(config, folder / f"trial-{trial.number:04d}", reporter, data)
+    except optuna.TrialPruned:
+        return None, TrialState.PRUNED
+    except WeftError as error:
+        trial.set_user_attr("reason", str(error))
+        return None, TrialState.FAIL
+    if outcome.record is None:
+        raise KeyboardInterrupt
+    return reporter.best, TrialState.COMPLETE
