@@ -26,35 +26,64 @@ def run(
 
 
 def mlp() -> RunConfig:
-    """Perceptron stack on flattened images."""
+    """Perceptron stack on flattened images.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/mlp
+    Expect 44.4 % (43.4 – 45.4 over examples, one seed), 1,841,162 parameters,
+    29 CPU seconds of training on two AVX2 cores.
+    """
     return run("mlp", {"hidden": [512, 512], "drop_rate": 0.1})
 
 
 def lenet() -> RunConfig:
-    """LeNet-5 on colour images."""
+    """LeNet-5 on colour images.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/lenet
+    Not measured yet.
+    """
     return run("lenet5", lr=2e-3)
 
 
 def resnet() -> RunConfig:
-    """CIFAR ResNet-20."""
+    """CIFAR ResNet-20.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/resnet
+    Not measured yet.
+    """
     return run("resnet20_cifar", lr=5e-3)
 
 
 def rcnn() -> RunConfig:
-    """A narrow recurrent ConvNet."""
+    """A narrow recurrent ConvNet.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/rcnn
+    Not measured yet.
+    """
     return run("rcnn_96", {"width": 32}, lr=2e-3)
 
 
 def vit() -> RunConfig:
-    """A plain ViT of 9 layers, P4 C192."""
+    """A plain ViT of 9 layers, P4 C192.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/vit
+    Not measured yet.
+    """
     return run("vit_nano_p4_32")
 
 
 def mixer() -> RunConfig:
-    """MLP-Mixer nano, P4 C128 D_S64 D_C512 L8."""
+    """MLP-Mixer nano, P4 C128 D_S64 D_C512 L8.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/mixer
+    Not measured yet.
+    """
     return run("mixer_nano_p4_32", lr=2e-3)
 
 
 def gmlp() -> RunConfig:
-    """gMLP nano, P4."""
+    """gMLP nano, P4.
+
+    weft train CIFAR10_FOLDER --recipe cifar10/gmlp
+    Not measured yet.
+    """
     return run("gmlp_nano_p4_32", lr=2e-3)

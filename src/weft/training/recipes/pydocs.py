@@ -23,25 +23,50 @@ def run(model: str, network: dict[str, Any] | None = None, epochs: float = 8, lr
 
 
 def lstm() -> RunConfig:
-    """Bidirectional LSTM."""
-    return run("lstm_text")
+    """Bidirectional LSTM.
+
+    weft train --recipe pydocs/lstm
+    Expect 79.2 % (76.6 – 82.0 over examples, one seed), 792,078 parameters,
+    47 CPU seconds of training on two AVX2 cores.
+    """
+    return run("lstm_text", lr=5e-3)
 
 
 def conv() -> RunConfig:
-    """Convolutional text classifier."""
+    """Convolutional text classifier.
+
+    weft train --recipe pydocs/conv
+    Expect 72.4 % (69.4 – 75.4 over examples, one seed), 682,402 parameters,
+    27 CPU seconds of training on two AVX2 cores.
+    """
     return run("conv_text")
 
 
 def bert() -> RunConfig:
-    """BERT tiny, from scratch."""
+    """BERT tiny, from scratch.
+
+    weft train --recipe pydocs/bert
+    Expect 61.5 % (58.4 – 65.0 over examples, one seed), 947,854 parameters,
+    51 CPU seconds of training on two AVX2 cores.
+    """
     return run("bert_tiny")
 
 
 def gmlp() -> RunConfig:
-    """gMLP tiny, from scratch."""
+    """gMLP tiny, from scratch.
+
+    weft train --recipe pydocs/gmlp
+    Expect 81.7 % (79.2 – 84.3 over examples, one seed), 941,838 parameters,
+    56 CPU seconds of training on two AVX2 cores.
+    """
     return run("gmlp_text_tiny")
 
 
 def mixer() -> RunConfig:
-    """Mixer on text, tiny, from scratch."""
+    """Mixer on text, tiny, from scratch.
+
+    weft train --recipe pydocs/mixer
+    Expect 84.1 % (81.7 – 86.7 over examples, one seed), 807,438 parameters,
+    37 CPU seconds of training on two AVX2 cores.
+    """
     return run("mixer_text_tiny")
