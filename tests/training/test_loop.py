@@ -65,27 +65,28 @@ def test_norms_of_every_layer_are_in_the_journal(tmp_path: Path) -> None:
         assert all(norm > 0 for norm in event[kind].values())
 
 
-def poisoned(at: int, times: int = 99):
-    """A forward hook that makes a layer's output infinite in training steps from `at` on, `times` times."""
-    seen = {"steps": 0, "done": 0}
+class Poison:
+    """A forward hook that makes a layer's output infinite in training passes after the first `at`, `times` times.
 
-    def hook(module: nn.Module, _: Any, output: torch.Tensor) -> torch.Tensor | None:
-        if not module.training or not torch.is_grad_enabled():
-            return output * float("inf") if seen["done"] and module.training else None
-        seen["steps"] += 1
-        if seen["steps"] <= at or seen["done"] >= times:
-            return None
-        seen["done"] += 1
-        return output * float("inf")
+    Passes without gradient look for the layer concerned: they see what the last training pass has seen.
+    """
 
-    return hook
+    def __init__(self, at: int, times: int) -> None:
+        self.at, self.times, self.passes, self.active = at, times, 0, False
+
+    def __call__(self, module: nn.Module, _: Any, output: torch.Tensor) -> torch.Tensor | None:
+        if module.training and torch.is_grad_enabled():
+            self.passes += 1
+            self.active = self.at < self.passes and self.times > 0
+            self.times -= self.active
+        return output * float("inf") if self.active and module.training else None
 
 
-class Poison(Silent):
-    """Poisons a layer of the run that it displays."""
+class Listen(Silent):
+    """Keeps what is said."""
 
-    def __init__(self, hook: Any) -> None:
-        self.hook, self.said = hook, []
+    def __init__(self) -> None:
+        self.said: list[str] = []
 
     def say(self, sentence: str) -> None:
         self.said.append(sentence)
@@ -93,12 +94,12 @@ class Poison(Silent):
 
 def poisoned_run(folder: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> tuple[dict[str, Any], list[str]]:
     """A run whose layer `layers.0` goes infinite in step 18 (after the probe's 25 passes), `times` times."""
-    display = Poison(None)
+    display = Listen()
     original = session.create_network
 
     def create(*arguments: Any) -> Any:
         net = original(*arguments)
-        net.layers[0].register_forward_hook(poisoned(at=25 + 17, times=times))
+        net.layers[0].register_forward_hook(Poison(at=25 + 17, times=times))
         return net
 
     monkeypatch.setattr(session, "create_network", create)
