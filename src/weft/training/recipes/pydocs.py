@@ -46,10 +46,10 @@ def bert() -> RunConfig:
     """BERT tiny, from scratch.
 
     weft train --recipe pydocs/bert
-    Expect 61.5 % (58.4 – 65.0 over examples, one seed), 947,854 parameters,
-    51 CPU seconds of training on two AVX2 cores.
+    Expect 69.3 % (66.3 – 72.6 over examples, one seed), 947,854 parameters,
+    94 CPU seconds of training on two AVX2 cores.
     """
-    return run("bert_tiny")
+    return run("bert_tiny", epochs=12, lr=3e-4)
 
 
 def gmlp() -> RunConfig:
