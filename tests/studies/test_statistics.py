@@ -1,4 +1,4 @@
-"""The statistics of comparisons: against scipy where one source of variance is left, and by simulation where two are."""
+"""The statistics of comparisons: against scipy where one source of variance is left, by simulation where two are."""
 
 from __future__ import annotations
 

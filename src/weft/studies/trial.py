@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import WeftError
-from weft.studies.tuning import SPACE, apply, open_search
+from weft.studies.tuning import SPACE, apply, open_search, usable
 from weft.training import session
 from weft.training.config import RunConfig
 from weft.training.display import Silent
@@ -38,6 +38,7 @@ def search(address: str, name: str, config: RunConfig, space: list[str], total: 
     """Do trials until the search has `total`; returns how many this worker did."""
     study = open_search(address, name)
     network = size_network(config, *data)
+    space = usable(space, network)
     done = 0
     while len(counted(study)) < total:
         trial = study.ask()

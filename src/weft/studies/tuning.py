@@ -71,6 +71,14 @@ def parse_space(words: str) -> list[str]:
     return names
 
 
+def usable(names: list[str], network: NetworkConfig) -> list[str]:
+    """The settings that this network has: no depth where it is fixed, no patch or pictures where there are none."""
+    absent = set() if isinstance(network, ImageTokensConfig) else {"patch"}
+    absent |= set() if depth_of(network) is not None else {"depth"}
+    absent |= set() if network.input == "image" else {"crop_padding", "flip", "mixup"}
+    return [name for name in names if name not in absent]
+
+
 def apply(config: RunConfig, network: NetworkConfig, values: dict[str, Any]) -> RunConfig:
     """The configuration with tuned values; `network` is the named network, sized to the data."""
     optimisation: dict[str, Any] = {}

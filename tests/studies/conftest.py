@@ -1,0 +1,23 @@
+"""A small comparison that is really carried out, once for all tests that look at one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weft.studies.comparison import ComparisonConfig, compare
+
+
+def asked(**changes) -> ComparisonConfig:
+    """Two networks and the baseline on digits, a few steps each."""
+    settings = {"models": "mlp,vit_nano_p4_32", "budget": "10k", "seeds": 2, "steps": 12, "controls": False, **changes}
+    return ComparisonConfig(**settings)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished comparison; do not change it."""
+    folder = tmp_path_factory.mktemp("comparison")
+    compare(asked(), folder, "weft compare", lambda sentence: None)
+    return folder

@@ -1,0 +1,91 @@
+"""Studies that nobody trained: records and predictions as the runner would leave them, for what is drawn from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.studies.arms import Arm, Facts
+from weft.studies.study import Job, Study
+from weft.training import yaml_file
+from weft.training.config import RunConfig
+from weft.training.predictions import write_predictions
+
+CLASSES = [str(number) for number in range(10)]
+
+
+def facts(name: str = "digits") -> Facts:
+    shape = {"img_size": (8, 8), "in_chans": 1}
+    return Facts(name, "image", "classes", 10, "f" * 32, 1295, shape, CLASSES, ["20% of the rows were held out"])
+
+
+def record(config: RunConfig, accuracy: float, points: int = 15, **changes: Any) -> dict[str, Any]:
+    """What a run would have written."""
+    curve = []
+    for step in range(1, points + 1):
+        curve.append(
+            {"kind": "train", "step": step, "epoch": step / 3, "loss": 2.3 / step, "lr": 1e-3, "seconds": step}
+        )
+        if step % 5 == 0:
+            curve.append(
+                {"kind": "evaluation", "step": step, "epoch": step / 3, "select_metric": accuracy * step / points}
+            )
+    return {
+        "status": "finished",
+        "metric": "accuracy",
+        "metrics": {"accuracy": accuracy, "confusion": (np.eye(10, dtype=int) * 9 + 1).tolist()},
+        "source": {"name": "digits", "fingerprint": "f" * 32, "notes": []},
+        "parameters": 50_000,
+        "multiply_adds": 900_000,
+        "config": yaml_file.to_dict(config),
+        "plan": {"lr": 0.003},
+        "environment": {"torch": "2.13", "weft": "0.1", "commit": "abc", "processor": "CPU", "cores": 2, "threads": 1},
+        "steps": points,
+        "throughput": 1000.0,
+        "wall_seconds": 3.0,
+        "cpu_seconds": 3.0,
+        "peak_memory": 2**29,
+        "cost": 0.0001,
+        "rollbacks": [],
+        "curve": curve,
+        **changes,
+    }
+
+
+def make_study(
+    folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400
+) -> Study:
+    """A finished study; arms are named after networks of the registry, `hog+logistic` is the baseline."""
+    from weft.studies.results import describe
+
+    arms: list[Arm] = [describe(name, name.split("@")[0], {}) for name in accuracies]
+    jobs = [
+        Job(arm.name, RunConfig(source="digits", model=arm.model, seed=seed), "f" * 32)
+        for arm in arms
+        for seed in range(1 if arm.fixed else seeds)
+    ]
+    study = Study(folder, "a study", facts(), arms, jobs, "params", "50,000 parameters each", "weft compare")
+    study.save()
+    rng = np.random.default_rng(0)
+    hard = rng.permutation(examples)
+    for job in jobs:
+        finish(study, job, accuracies[job.arm], points, examples, hard, rng)
+    return study
+
+
+def finish(study: Study, job: Job, accuracy: float, points: int, examples: int, hard: Any, rng: Any) -> None:
+    path = study.run_folder(job).path
+    path.mkdir(parents=True)
+    study.run_folder(job).write_asked(job.config)
+    target = np.arange(examples, dtype=np.int32) % 10
+    wrong = hard[: max(1, round((1 - accuracy) * examples) + int(rng.integers(-1, 2)))]
+    predicted = target.copy()
+    predicted[wrong] = (target[wrong] + 1) % 10
+    confidence = np.full(examples, 0.9, np.float32)
+    write_predictions(path, {"predicted": predicted, "confidence": confidence, "target": target})
+    found = record(job.config, float((predicted == target).mean()), points)
+    (path / "record.json").write_text(json.dumps(found))
+    (path / "inference.json").write_text(json.dumps({"throughput": 5000.0, "latency": 0.001, "threads": 1}))

@@ -1,0 +1,122 @@
+"""A comparison from end to end: what it leaves behind, and that nothing finished is lost or done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from studies.conftest import asked
+from weft.studies.checkpoints import compare_two
+from weft.studies.comparison import compare
+from weft.studies.drawing import draw
+from weft.studies.results import collect
+from weft.training.folder import RunFolder
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """When each record was written."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("runs/*/record.json")}
+
+
+def test_every_arm_and_seed_has_a_record_with_predictions_at_the_budget(finished: Path):
+    results = collect(finished).results
+    assert [(r.arm, r.seed) for r in results].count(("mlp", 1)) == 1 and len(results) == 5
+    assert all(result.finished for result in results)
+    for result in results:
+        assert result.predictions is not None and result.record is not None
+        right = (result.predictions["predicted"] == result.predictions["target"]).mean()
+        assert right == pytest.approx(result.record["metrics"]["accuracy"])
+        if "+" not in result.record["config"]["model"]:
+            assert result.record["parameters"] == pytest.approx(10_000, rel=0.03)
+
+
+def test_the_summary_has_speed_latency_and_commands(finished: Path):
+    for row in draw(finished)["rows"]:
+        assert row["speed"] > 0 and row["latency"] > 0 and row["train_speed"] > 0
+        assert row["commands"][0].startswith("weft ")
+    assert json.loads((finished / "mistakes.json").read_text())["examples"][0]["picture"].startswith("data:image/png")
+
+
+def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):
+    row = next(row for row in draw(finished)["rows"] if row["name"] == "vit_nano_p4_32")
+    command = [sys.executable, "-m", "weft", *row["commands"][0].split()[1:], "--output", str(tmp_path / "again")]
+    subprocess.run(command, check=True, capture_output=True)
+    first = next(r for r in collect(finished).results if r.arm == "vit_nano_p4_32" and r.seed == 0)
+    again = RunFolder(tmp_path / "again").record()
+    assert first.record is not None and again is not None
+    assert again["metrics"]["accuracy"] == first.record["metrics"]["accuracy"]
+
+
+def test_a_finished_arm_is_never_run_twice_and_a_new_seed_is_added(finished: Path, tmp_path: Path):
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    before = stamps(folder)
+    compare(asked(seeds=3), folder, "weft compare", lambda sentence: None)
+    after = stamps(folder)
+    assert len(after) == len(before) + 2
+    assert {name: after[name] for name in before} == before
+
+
+def test_an_arm_that_cannot_run_is_a_row_with_its_reason_and_the_study_goes_on(tmp_path: Path):
+    """A batch larger than the set is refused by the run; here one arm's folder is occupied by a file."""
+    said: list[str] = []
+    first = compare(asked(models="mlp", seeds=1, baseline=False), tmp_path / "a", "", said.append)
+    blocked = tmp_path / "b" / "runs" / first.jobs[0].name
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("in the way")
+    compare(asked(models="mlp", seeds=2, baseline=False), tmp_path / "b", "", said.append)
+    (row,) = draw(tmp_path / "b")["rows"]
+    assert row["seeds"] == 1 and len(row["failures"]) == 1
+    assert "in the way" not in row["failures"][0]["reason"] and row["failures"][0]["log"].startswith("logs/")
+    assert (tmp_path / "b" / row["failures"][0]["log"]).is_file()
+
+
+def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Path):
+    script = (
+        "from pathlib import Path; from studies.conftest import asked; from weft.studies.comparison import compare\n"
+        f"if __name__ == '__main__': compare(asked(steps=40), Path({str(tmp_path / 'study')!r}), '', print)"
+    )
+    (tmp_path / "script.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py")], env=environment, stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while len(stamps(tmp_path / "study")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(1.0)  # its workers save and end
+    before = stamps(tmp_path / "study")
+    assert 2 <= len(before) < 5
+    compare(asked(steps=40), tmp_path / "study", "", lambda sentence: None)
+    after = stamps(tmp_path / "study")
+    assert len(after) == 5 and {name: after[name] for name in before} == before
+
+
+def test_two_given_checkpoints_are_compared_by_mcnemar(finished: Path):
+    runs = sorted(path for path in (finished / "runs").iterdir() if path.name.startswith(("mlp", "vit")))
+    sentence = compare_two(runs[0], runs[-1])
+    assert "McNemar, p = " in sentence and "these two networks" in sentence
+
+
+def test_a_learning_curve_trains_on_shares_of_the_rows(tmp_path: Path):
+    study = compare(asked(models="mlp", seeds=1, baseline=False, learning_curve=True), tmp_path, "", lambda s: None)
+    points = {point["share"] for point in draw(tmp_path)["learning"]}
+    assert points == {0.1, 0.3, 1.0} and len(study.jobs) == 3
+
+
+def test_trials_are_the_same_number_for_each_arm_and_choose_by_selection(tmp_path: Path):
+    study = compare(asked(models="mlp", seeds=1, baseline=False, trials=3), tmp_path, "", lambda s: None)
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
+    assert len(records) == 3  # the chosen trial is the run of seed 0: it is not run again
+    best = max(records, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
+    assert study.jobs[0].config.optimisation.lr == best["config"]["optimisation"]["lr"]

@@ -1,0 +1,119 @@
+"""What is drawn from records: whole ones, half-written ones, alien ones, and runs that failed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from studies.fabricated import make_study, record
+from weft.errors import WeftError
+from weft.report.table import as_csv, as_json
+from weft.studies.drawing import draw
+from weft.studies.results import collect
+from weft.studies.summary import summarise
+from weft.training.config import RunConfig
+
+ARMS = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
+
+
+def test_a_study_is_summed_up_best_first_with_every_column(tmp_path: Path):
+    make_study(tmp_path, ARMS, seeds=5)
+    summary = summarise(collect(tmp_path))
+    assert [row["name"] for row in summary["rows"]][:2] == ["mlp", "vit_nano_p4_32"]
+    row = summary["rows"][0]
+    assert row["low"] < row["score"] < row["high"] and row["seeds"] == 5
+    for name in ("parameters", "macs", "train_speed", "speed", "latency", "memory", "core_seconds", "money"):
+        assert row[name] is not None
+    assert {verdict["question"] for verdict in summary["verdicts"]} == {"attention", "token mixing", "a network"}
+    assert len(summary["pairs"]) == 6
+
+
+def test_a_failed_run_stays_a_row_that_says_so(tmp_path: Path):
+    study = make_study(tmp_path, ARMS)
+    job = next(job for job in study.jobs if job.arm == "mlp")
+    path = study.run_folder(job).path / "record.json"
+    path.write_text(json.dumps(record(job.config, 0.1, status="failed", reason="step 8: training diverged")))
+    row = next(row for row in summarise(collect(tmp_path))["rows"] if row["name"] == "mlp")
+    assert row["seeds"] == 2
+    assert row["failures"] == [{"seed": 0, "reason": "step 8: training diverged", "log": f"logs/{job.name}.txt"}]
+
+
+def test_a_crashed_and_a_missing_run_are_told_apart(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9})
+    first, second, _ = study.jobs
+    for job in (first, second):
+        (study.run_folder(job).path / "record.json").unlink()
+    study.record_failure(first, "its process died (SIGKILL)")
+    (row,) = summarise(collect(tmp_path))["rows"]
+    assert [failure["reason"] for failure in row["failures"]] == ["its process died (SIGKILL)", "not run yet"]
+
+
+@pytest.mark.parametrize(
+    "content, said", [('{"status": "fin', "half-written"), ('{"a": 1}', "not a record"), ("[]", "not a record")]
+)
+def test_half_written_and_alien_records_are_left_out_with_a_sentence(tmp_path: Path, content: str, said: str):
+    study = make_study(tmp_path, {"mlp": 0.9})
+    (study.run_folder(study.jobs[0]).path / "record.json").write_text(content)
+    (tmp_path / "study.json").unlink()
+    summary = summarise(collect(tmp_path))
+    assert summary["rows"][0]["seeds"] == 2
+    assert any(said in problem for problem in summary["problems"])
+
+
+def test_any_folder_of_runs_is_a_leaderboard(tmp_path: Path):
+    make_study(tmp_path, ARMS)
+    (tmp_path / "study.json").unlink()
+    assert {row["name"] for row in summarise(collect(tmp_path))["rows"]} == set(ARMS)
+
+
+def test_runs_on_another_source_are_left_out(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9})
+    path = study.run_folder(study.jobs[0]).path / "record.json"
+    other = record(RunConfig(source="x", model="mlp"), 0.5, source={"name": "x", "fingerprint": "0", "notes": []})
+    path.write_text(json.dumps(other))
+    (tmp_path / "study.json").unlink()
+    assert any("another source" in problem for problem in summarise(collect(tmp_path))["problems"])
+
+
+def test_a_run_judged_on_other_examples_is_not_paired_with_the_rest(tmp_path: Path):
+    make_study(tmp_path / "a", {"mlp": 0.9}, seeds=2, examples=400)
+    make_study(tmp_path / "b", {"vit_nano_p4_32": 0.9}, seeds=1, examples=300)
+    summary = summarise(collect(tmp_path))
+    assert any("other examples" in problem for problem in summary["problems"])
+
+
+@pytest.mark.parametrize("kind, said", [("missing", "there is no folder"), ("empty", "holds no finished run")])
+def test_a_folder_without_runs_is_refused(tmp_path: Path, kind: str, said: str):
+    with pytest.raises(WeftError, match=said):
+        collect(tmp_path / "nowhere" if kind == "missing" else tmp_path)
+
+
+@pytest.mark.parametrize("content, said", [("{", "damaged"), ('{"format": 99}', "newer weft")])
+def test_a_damaged_or_newer_study_is_refused(tmp_path: Path, content: str, said: str):
+    (tmp_path / "study.json").write_text(content)
+    with pytest.raises(WeftError, match=said):
+        collect(tmp_path)
+
+
+def test_csv_and_json_hold_the_numbers_of_the_table(tmp_path: Path):
+    make_study(tmp_path, ARMS)
+    summary = summarise(collect(tmp_path))
+    lines = list(csv.DictReader(io.StringIO(as_csv(summary))))
+    assert [line["name"] for line in lines] == [row["name"] for row in summary["rows"]]
+    assert float(lines[0]["score"]) == summary["rows"][0]["score"]
+    assert json.loads(as_json(summary))["verdicts"] == json.loads(json.dumps(summary["verdicts"]))
+
+
+def test_an_interrupted_report_leaves_the_old_one_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    make_study(tmp_path, ARMS)
+    draw(tmp_path)
+    before = (tmp_path / "report.html").read_bytes()
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(WeftError, match="disk is full"):
+        draw(tmp_path)
+    assert (tmp_path / "report.html").read_bytes() == before
+    assert [path.name for path in tmp_path.glob(".report*")] == []

@@ -1,0 +1,104 @@
+"""Workers: a crash costs one task, a schedule is chosen by the clock, a seconds budget never shares the machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from studies.conftest import asked
+from weft.errors import WeftError
+from weft.studies import comparison
+from weft.studies.comparison import plan, run_config
+from weft.studies.runner import Pool, carry_out, choose_schedule
+from weft.studies.worker import TaskFailed, Worker, WorkerDied
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(1) as made:
+        yield made
+
+
+def test_a_refusal_of_a_worker_is_the_sentence_that_it_would_be_here(pool: Pool):
+    with pytest.raises(WeftError, match="there is no source 'nowhere'"):
+        pool.first("look", run_config(asked(source="nowhere"), None, 0, 1))
+
+
+def test_a_worker_that_is_killed_is_noticed():
+    worker = Worker()
+    worker.call("ready")
+    worker.ask("look", run_config(asked(), None, 0, 1))
+    os.kill(worker.process.pid, signal.SIGKILL)
+    with pytest.raises(WorkerDied, match="killed; was memory short"):
+        worker.answer()
+
+
+def test_a_fault_in_a_task_is_told_and_the_worker_lives(pool: Pool, tmp_path: Path):
+    with pytest.raises(TaskFailed, match="FileNotFoundError|is not a run folder"):
+        pool.workers[0].call("inference", tmp_path, log=tmp_path / "log.txt")
+    assert (tmp_path / "log.txt").read_text()
+    assert pool.workers[0].call("ready") == pool.workers[0].process.pid
+
+
+def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_on(tmp_path: Path):
+    question = asked(models="mlp", seeds=2, baseline=False, steps=3000)
+    with Pool(1) as pool:
+        facts = pool.first("look", run_config(question, None, 0, 1))
+        arms = comparison.make_arms(facts, "mlp", "params", 1e4, False, False)
+        study = plan(question, tmp_path, "", facts, arms)
+        victim = pool.workers[0].process.pid
+
+        def kill_when_training() -> None:
+            while not (study.run_folder(study.jobs[0]).path / "metrics.jsonl").exists():
+                time.sleep(0.02)
+            os.kill(victim, signal.SIGKILL)
+
+        thread = threading.Thread(target=kill_when_training)
+        thread.start()
+        carry_out(study, pool, study.jobs, lambda sentence: None)
+        thread.join()
+    assert not study.done(study.jobs[0]) and study.failure(study.jobs[0]).is_file()
+    assert study.finished(study.jobs[1])
+
+
+def test_the_schedule_that_the_clock_prefers_is_chosen(monkeypatch: pytest.MonkeyPatch):
+    class Fake:
+        def __init__(self) -> None:
+            self.stopped = False
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    def pool_with(alone: float, beside: float) -> Pool:
+        made = Pool.__new__(Pool)
+        made.cores, made.threads, made.workers = 2, 1, [Fake(), Fake()]
+        monkeypatch.setattr("weft.studies.runner.timed_together", lambda *_: [beside, beside])
+        monkeypatch.setattr(Pool, "first", lambda *_: alone)
+        choose_schedule(made, [run_config(asked(), None, 0, 100)], lambda sentence: None)
+        return made
+
+    assert len(pool_with(alone=1.0, beside=1.5).workers) == 2  # two steps in 1.5 s beat one in 1.0 s
+    slower = pool_with(alone=1.0, beside=2.5)
+    assert len(slower.workers) == 1 and slower.threads == 2
+
+
+def test_a_budget_of_seconds_has_one_worker_and_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    sizes: list[int | None] = []
+
+    class Stop(Exception):
+        pass
+
+    def fake(size: int | None = None) -> Pool:
+        sizes.append(size)
+        raise Stop
+
+    monkeypatch.setattr(comparison, "Pool", fake)
+    for question in (asked(match="seconds", budget="5s", steps=None), asked()):
+        with pytest.raises(Stop):
+            comparison.compare(question, tmp_path, "", print)
+    assert sizes == [1, None]

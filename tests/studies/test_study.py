@@ -1,0 +1,45 @@
+"""Keys: what makes two runs the same run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from studies.fabricated import make_study
+from weft.studies.study import Job
+from weft.studies.trials import rates
+from weft.training.config import BudgetConfig, ExecutionConfig, RunConfig
+
+CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=10))
+
+
+def test_a_key_depends_on_configuration_seed_and_data_but_not_on_where_it_is_computed():
+    job = Job("mlp", CONFIG, "data")
+    same = Job("mlp", replace(CONFIG, execution=ExecutionConfig(threads=2, price_per_hour=3.0)), "data")
+    others = [
+        Job("mlp", replace(CONFIG, seed=1), "data"),
+        Job("mlp", replace(CONFIG, network={"hidden": [3]}), "data"),
+        Job("mlp", replace(CONFIG, budget=BudgetConfig(steps=11)), "data"),
+        Job("mlp", CONFIG, "other data"),
+    ]
+    assert job.key == same.key
+    assert len({job.key, *(other.key for other in others)}) == 5
+
+
+def test_names_of_folders_are_safe():
+    for arm in ("mlp/4", "mlp×4", "../up", "a b"):
+        assert set(Job(arm, CONFIG, "x").name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_+")
+
+
+def test_a_damaged_record_is_made_anew(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9})
+    job = study.jobs[0]
+    assert study.done(job) and study.finished(job)
+    (study.run_folder(job).path / "record.json").write_text('{"stat')
+    assert not study.done(job)
+
+
+def test_rates_are_spread_evenly_around_the_usual_one():
+    assert rates("adamw", 3) == [0.000949, 0.003, 0.00949]
+    assert rates("adamw", 1) == [0.003]
+    assert len(set(rates("sgd", 5))) == 5
