@@ -11,8 +11,8 @@ from weft.studies.comparison import ComparisonConfig, compare
 
 def asked(**changes) -> ComparisonConfig:
     """Two networks and the baseline on digits, a few steps each."""
-    settings = {"models": "mlp,vit_nano_p4_32", "budget": "10k", "seeds": 2, "steps": 12, "controls": False, **changes}
-    return ComparisonConfig(**settings)
+    settings = {"models": "mlp,vit_nano_p4_32", "budget": "10k", "seeds": 2, "steps": 12, "controls": False, "jobs": 1}
+    return ComparisonConfig(**{**settings, **changes})
 
 
 @pytest.fixture(scope="session")

@@ -108,15 +108,13 @@ def test_two_given_checkpoints_are_compared_by_mcnemar(finished: Path):
     assert "McNemar, p = " in sentence and "these two networks" in sentence
 
 
-def test_a_learning_curve_trains_on_shares_of_the_rows(tmp_path: Path):
-    study = compare(asked(models="mlp", seeds=1, baseline=False, learning_curve=True), tmp_path, "", lambda s: None)
-    points = {point["share"] for point in draw(tmp_path)["learning"]}
-    assert points == {0.1, 0.3, 1.0} and len(study.jobs) == 3
-
-
-def test_trials_are_the_same_number_for_each_arm_and_choose_by_selection(tmp_path: Path):
-    study = compare(asked(models="mlp", seeds=1, baseline=False, trials=3), tmp_path, "", lambda s: None)
+def test_learning_curves_and_trials(tmp_path: Path):
+    """Shares of the rows for any comparison; as many rates for each arm, chosen by selection and never run again."""
+    question = asked(models="mlp", seeds=1, baseline=False, learning_curve=True, trials=3)
+    study = compare(question, tmp_path, "", lambda sentence: None)
+    assert {point["share"] for point in draw(tmp_path)["learning"]} == {0.1, 0.3, 1.0}
     records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
-    assert len(records) == 3  # the chosen trial is the run of seed 0: it is not run again
-    best = max(records, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
-    assert study.jobs[0].config.optimisation.lr == best["config"]["optimisation"]["lr"]
+    whole = [record for record in records if record["config"]["reading"]["share"] == 1]
+    assert len(whole) == 3 and len(records) == 5  # the chosen trial is the run of seed 0
+    best = max(whole, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
+    assert {job.config.optimisation.lr for job in study.jobs} == {best["config"]["optimisation"]["lr"]}

@@ -39,14 +39,14 @@ def test_a_worker_that_is_killed_is_noticed():
 
 
 def test_a_fault_in_a_task_is_told_and_the_worker_lives(pool: Pool, tmp_path: Path):
-    with pytest.raises(TaskFailed, match="FileNotFoundError|is not a run folder"):
+    with pytest.raises(TaskFailed, match="is not a run folder"):
         pool.workers[0].call("inference", tmp_path, log=tmp_path / "log.txt")
     assert (tmp_path / "log.txt").read_text()
     assert pool.workers[0].call("ready") == pool.workers[0].process.pid
 
 
 def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_on(tmp_path: Path):
-    question = asked(models="mlp", seeds=2, baseline=False, steps=3000)
+    question = asked(models="mlp", seeds=2, baseline=False, steps=1000)
     with Pool(1) as pool:
         facts = pool.first("look", run_config(question, None, 0, 1))
         arms = comparison.make_arms(facts, "mlp", "params", 1e4, False, False)
@@ -98,7 +98,7 @@ def test_a_budget_of_seconds_has_one_worker_and_all_threads(tmp_path: Path, monk
         raise Stop
 
     monkeypatch.setattr(comparison, "Pool", fake)
-    for question in (asked(match="seconds", budget="5s", steps=None), asked()):
+    for question in (asked(match="seconds", budget="5s", steps=None, jobs=2), asked(jobs=2)):
         with pytest.raises(Stop):
             comparison.compare(question, tmp_path, "", print)
-    assert sizes == [1, None]
+    assert sizes == [1, 2]

@@ -66,6 +66,8 @@ class ComparisonConfig:
     """Include identity and fixed random mixing: what the rest of a token network does without learned mixing."""
     baseline: bool = True
     """Include the classical baseline: HOG or TF-IDF with logistic regression."""
+    jobs: Count | None = None
+    """Runs side by side; by default what is measured to be fastest. Under --match seconds it is always one."""
     learning_curve: bool = False
     """Also train on 10 and 30 % of the training rows."""
     reading: ReadingConfig = ReadingConfig()
@@ -110,7 +112,7 @@ def quantity(text: str) -> float:
 
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
     """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
-    with Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else None) as pool:
+    with Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool:
         facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
         arms = make_arms(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
         study = plan(asked, folder, command, facts, arms)
@@ -127,8 +129,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
 
 def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
     """Under a budget of seconds, and on a GPU, runs never share the machine; else the clock decides."""
-    if len(pool.workers) == 1:
-        pool.one_after_the_other()
+    if asked.jobs is not None or len(pool.workers) == 1:
+        pool.threads = max(1, pool.cores // len(pool.workers))
         return
     heaviest = sorted(study.arms, key=lambda arm: -arm.count.get("macs", 0))
     choose_schedule(pool, [run_config(asked, arm, 0, study.facts.rows) for arm in heaviest], say)

@@ -1,0 +1,103 @@
+"""Scales, ticks, fronts and charts."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.report.chart import Scale, fitting, linear_ticks, log_ticks
+from weft.report.charts import interval, lines, scatter
+from weft.report.columns import Column, columns, duration, scaled
+from weft.report.heat import confusion
+from weft.report.pareto import front
+
+SCORE, PARAMETERS = columns("accuracy")[:2]
+
+
+def rows(*values: tuple[float, float]):
+    named = [(f"arm{number}", score, size) for number, (score, size) in enumerate(values)]
+    return [{"name": n, "score": s, "low": s - 0.01, "high": s + 0.01, "parameters": p} for n, s, p in named]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 50)), min_size=1, max_size=12))
+def test_the_front_is_what_nobody_dominates(values):
+    """Against the definition, by brute force."""
+    found = {row["name"] for row in front(rows(*values), SCORE, PARAMETERS)}
+    for i, (score, size) in enumerate(values):
+        beaten = any(s >= score and p <= size and (s, p) != (score, size) for s, p in values)
+        assert (f"arm{i}" in found) == (not beaten)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+def test_linear_ticks_are_round_inside_and_few(low: float, span: float):
+    high = low + span
+    if not high > low or (high - low) < 1e-9 * abs(low):
+        return
+    ticks = linear_ticks(low, high)
+    assert 1 <= len(ticks) <= 11
+    assert all(low - 1e-6 * span <= tick <= high + 1e-6 * span for tick in ticks)
+
+
+def test_log_ticks():
+    assert log_ticks(0.9, 120) == [1, 2, 5, 10, 20, 50, 100]
+    assert log_ticks(1, 1e6) == [10.0**power for power in range(7)]
+
+
+def test_scales_map_ends_to_ends_and_zero_is_no_logarithm():
+    scale = Scale(1, 100, 0, 200, log=True)
+    assert (scale(1), scale(10), scale(100)) == pytest.approx((0, 100, 200))
+    assert not fitting([0, 1], 0, 1, log=True).log
+    assert math.isfinite(fitting([3, 3], 0, 100)(3))
+
+
+@pytest.mark.parametrize(
+    "value, said", [(99981, "100 k"), (1450, "1.45 k"), (2.03e6, "2.03 M"), (12, "12"), (0.5, "0.5")]
+)
+def test_numbers_are_written_short(value: float, said: str):
+    assert scaled(value) == said
+
+
+def test_durations():
+    assert [duration(v) for v in (6.8e-5, 0.0059, 3.06, 150, 7200)] == ["68 µs", "5.9 ms", "3.06 s", "2.5 min", "2 h"]
+
+
+def parse(svg: str) -> ET.Element:
+    return ET.fromstring(svg)
+
+
+def test_charts_are_well_formed_and_say_what_they_show():
+    data = rows((0.9, 1e5), (0.8, 1e4), (0.7, 2e5))
+    chart = parse(scatter(data, PARAMETERS, SCORE, {row["name"]: n for n, row in enumerate(data)}))
+    assert chart.get("role") == "img" and "arm1, arm0" in chart.get("aria-label", "")
+    assert len(chart.findall(".//circle")) == 3
+    line = {"x": [1.0, 2.0], "mean": [0.5, 0.6], "low": [0.4, 0.5], "high": [0.6, 0.7]}
+    assert len(parse(lines({"a<b": line}, {"a<b": 0}, ("epoch", "loss"))).findall(".//polyline")) == 1
+    assert "−" not in parse(interval(-0.1, 0.1, 0.3, 0.5, True, "said")).get("aria-label", "")
+
+
+def test_an_arm_without_a_value_is_not_drawn():
+    data = [*rows((0.9, 1e5)), {"name": "failed", "score": None, "low": None, "high": None, "parameters": None}]
+    assert scatter(data, PARAMETERS, SCORE, {"arm0": 0, "failed": 1}).count("<circle") == 1
+    assert scatter(data[1:], PARAMETERS, SCORE, {"failed": 0}) == ""
+
+
+def test_names_in_a_chart_do_not_cover_each_other():
+    data = rows(*[(0.9 + 0.0001 * i, 1e5 + i) for i in range(8)])
+    chart = parse(scatter(data, PARAMETERS, SCORE, {row["name"]: n for n, row in enumerate(data)}))
+    labels = [text for text in chart.iter("text") if text.get("class") == "label"]
+    assert len({(text.get("y"), text.get("text-anchor")) for text in labels}) == len(labels) > 1
+
+
+def test_a_confusion_matrix_names_its_commonest_mistake():
+    said = parse(confusion("mlp", [[9, 1, 0], [0, 8, 2], [0, 0, 10]], ["cat", "dog", "<b>"])).get("aria-label", "")
+    assert said == "Confusion matrix of mlp: 27 of 30 right; most often dog is taken for <b>, 2 times"
+
+
+def test_every_column_knows_which_way_is_better():
+    better = {column.key: column.higher for column in columns("accuracy")}
+    assert [key for key, higher in better.items() if higher] == ["score", "train_speed", "speed"]
+    assert isinstance(columns("r2")[0], Column) and columns("r2")[0].title == "R²"
