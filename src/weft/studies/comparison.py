@@ -35,7 +35,7 @@ from weft.training.config import (
 )
 
 EMBEDDED = ("digits", "pydocs", "breast_cancer", "diabetes")
-STEPS = 400  # at least: fewer do not tell networks apart
+STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
 EPOCHS = 10
 EVALUATIONS = 15  # points of a run's curve on the selection split
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
@@ -59,7 +59,7 @@ class ComparisonConfig:
     trials: Natural | None = None
     """Learning rates tried for each arm, the same number for all; default 3, and 0 for the embedded sources."""
     epochs: Positive | None = None
-    """Passes over the training split; default 10, but at least 400 steps, and 400 for the embedded sources."""
+    """Passes over the training split; default 10, but at least 300 steps, and 300 for the embedded sources."""
     steps: Count | None = None
     """Batches instead of epochs."""
     controls: bool = True

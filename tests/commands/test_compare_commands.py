@@ -1,0 +1,85 @@
+"""`weft compare`, `leaderboard`, `tune` and `study`: bad input is a sentence, listings load no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from studies.fabricated import make_study
+from weft.commands.main import main
+
+ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "hog+logistic": 0.85}
+
+
+def weft(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("compare --match seconds", "needs --budget"),
+        ("compare --match seconds --budget 5", "not a duration"),
+        ("compare --match seconds --budget 5s --epochs 3", "leave out --epochs"),
+        ("compare --match none --budget 1M", "what shall be equal"),
+        ("compare --budget lots", "not a number of parameters"),
+        ("compare --budget 0", "not a number of parameters"),
+        ("compare --epochs 3 --steps 4", "contradict each other"),
+        ("compare --seeds 0", "--seeds must be"),
+        ("compare --runs nowhere neither", "is not a run folder"),
+        ("leaderboard nowhere", "there is no folder nowhere"),
+        ("leaderboard . --csv --json", "one of --csv and --json"),
+        ("tune", "say what to tune"),
+        ("tune digits --model mlp --space rate,speed", "there is no setting 'speed'"),
+        ("tune digits --model mpl", "did you mean mlp"),
+        ("tune digits --model mlp --trials 0", "at least 1"),
+        ("study run", "say which study"),
+        ("study run e99", "there is no study 'e99'"),
+        ("study show e11", "does not exist"),
+        ("study run e11 --seeds 0", "at least 1"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(words: str, said: str, capsys, monkeypatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    assert weft(*words.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("weft: ") and error.count("\n") == 1 and said in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path, capsys):
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert weft("compare", "--output", str(tmp_path)) == 2
+    assert "holds no comparison" in capsys.readouterr().err
+
+
+def test_a_leaderboard_is_drawn_again_from_records(tmp_path: Path, capsys):
+    make_study(tmp_path, ARMS)
+    assert weft("leaderboard", str(tmp_path), "--html") == 0
+    assert "mlp" in capsys.readouterr().out and (tmp_path / "report.html").is_file()
+    assert weft("leaderboard", str(tmp_path), "--csv") == 0
+    assert capsys.readouterr().out.startswith("name,model,group,seeds,score")
+    assert weft("leaderboard", str(tmp_path), "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 3
+
+
+def test_studies_are_listed_and_e1_prints_counts(capsys):
+    assert weft("study", "list") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["e1", "e10", "e11"]
+    assert weft("study", "run", "e1") == 0
+    assert "59,880,472" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["compare --help", "tune --help", "study list", "study run e1", "leaderboard --help"])
+def test_help_and_listings_load_no_torch(words: str):
+    code = (
+        f"import sys; from weft.commands.main import main\ntry: main({words.split()!r})\nexcept SystemExit: pass\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
