@@ -2,9 +2,10 @@
 
     python benchmarks/networks.py [--threads 2] [--rounds 15] [--only mixer]
 
-Each round times timm, weft, timm, weft … on the same batch; the ratio is the median over rounds of timm's time over weft's
-(above 1: weft is faster). The last column is weft's training step as a share of this machine's matrix-product peak, measured
-in the same run: 3 × 2 × multiply-adds × images per second over the floating-point operations per second of a large product.
+Each round times timm, weft, timm, weft … on the same batch; the ratio is the median over rounds of timm's time over
+weft's (above 1: weft is faster). The last column is weft's training step as a share of this machine's matrix-product
+peak, measured in the same run: 3 × 2 × multiply-adds × images per second over the operations per second of a large
+product.
 Needs timm and torchvision without their dependencies (tests/oracles.txt).
 """
 
@@ -31,8 +32,9 @@ timm = import_timm()
 
 
 def timm_mixer_32(dim: int, depth: int, token: int, hidden: int) -> nn.Module:
+    ratios = (token / dim, hidden / dim)
     return timm.models.mlp_mixer.MlpMixer(
-        num_classes=10, img_size=32, patch_size=4, num_blocks=depth, embed_dim=dim, mlp_ratio=(token / dim, hidden / dim)
+        num_classes=10, img_size=32, patch_size=4, num_blocks=depth, embed_dim=dim, mlp_ratio=ratios
     )
 
 
@@ -137,32 +139,35 @@ def ratio(ours: Callable[[], object], theirs: Callable[[], object], rounds: int)
     return statistics.median(a / b for a, b in pairs), statistics.median(b for _, b in pairs)
 
 
+def measure(case: Case, rounds: int) -> str:
+    """One row of the table."""
+    name, batch, side, ours, theirs = case
+    images, targets, mine, other = torch.randn(batch, 3, side, side), torch.randint(0, 10, (batch,)), ours(), theirs()
+    peak = matmul_peak()
+    forwards, _ = ratio(lambda: forward(mine, images), lambda: forward(other, images), rounds)
+    steps, time_of_step = ratio(
+        lambda: training_step(mine, images, targets), lambda: training_step(other, images, targets), rounds
+    )
+    peak = max(peak, matmul_peak())
+    speed = batch / time_of_step
+    share = 6 * multiply_adds(mine, images[:1]) * speed / peak
+    return f"| {name} | {batch} | {forwards:.2f} | {steps:.2f} | {speed:,.0f} | {share:.2f} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="measure the networks with this in their names")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    print(f"torch {torch.__version__}, timm {timm.__version__}, {arguments.threads} threads, {arguments.rounds} rounds\n")
+    versions = f"torch {torch.__version__}, timm {timm.__version__}"
+    print(f"{versions}, {arguments.threads} threads, {arguments.rounds} rounds\n")
     print("| network | batch | forward, timm/weft | step, timm/weft | images/s, training | share of matmul peak |")
     print("|---|---|---|---|---|---|")
-    for name, batch, side, ours, theirs in CASES:
-        if arguments.only not in name:
-            continue
-        images, mine, other = torch.randn(batch, 3, side, side), ours(), theirs()
-        targets = torch.randint(0, 10, (batch,))
-        peak = matmul_peak()
-        forwards, _ = ratio(lambda: forward(mine, images), lambda: forward(other, images), arguments.rounds)
-        steps, time_of_step = ratio(
-            lambda: training_step(mine, images, targets),
-            lambda: training_step(other, images, targets),
-            arguments.rounds,
-        )
-        peak = max(peak, matmul_peak())
-        speed = batch / time_of_step
-        share = 6 * multiply_adds(mine, images[:1]) * speed / peak
-        print(f"| {name} | {batch} | {forwards:.2f} | {steps:.2f} | {speed:,.0f} | {share:.2f} |", flush=True)
+    for case in CASES:
+        if arguments.only in case[0]:
+            print(measure(case, arguments.rounds), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The documentation stays true: the table of systems points at files and tests that exist, and at tests that name it."""
+"""The documentation stays true: the table of systems points at files that exist and at tests that name it."""
 
 from __future__ import annotations
 

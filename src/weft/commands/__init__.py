@@ -1,2 +1,1 @@
-"""The `weft` command, one file a verb. Imports everything; nothing imports it.
-"""
+"""The `weft` command, one file a verb. Imports everything; nothing imports it."""
