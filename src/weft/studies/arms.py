@@ -30,7 +30,7 @@ Changes = dict[str, Any]
 
 CLASSICAL = {"image": "hog+logistic", "text": "tfidf+logistic", "vector": "logistic"}
 BUDGETS = {"params": {16: 5e4, 64: 1e6, 224: 5e6}, "macs": {16: 1e6, 64: 5e7, 224: 1e9}}  # by the image's side
-TEXT_BUDGETS = {"params": 5e5, "macs": 5e6}
+TEXT_BUDGETS = {"params": 2.5e5, "macs": 5e6}
 
 
 @dataclass(frozen=True)
