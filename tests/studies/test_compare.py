@@ -27,6 +27,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 
 def test_every_arm_and_seed_has_a_record_with_predictions_at_the_budget(finished: Path):
+    """E10: arms of several families on one source, each at the same budget."""
     results = collect(finished).results
     assert [(r.arm, r.seed) for r in results].count(("mlp", 1)) == 1 and len(results) == 5
     assert all(result.finished for result in results)

@@ -21,6 +21,7 @@ ARMS = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog
 
 
 def test_a_study_is_summed_up_best_first_with_every_column(tmp_path: Path):
+    """E2: accuracy, parameters, throughput and training cost side by side."""
     make_study(tmp_path, ARMS, seeds=5)
     summary = summarise(collect(tmp_path))
     assert [row["name"] for row in summary["rows"]][:2] == ["mlp", "vit_nano_p4_32"]
