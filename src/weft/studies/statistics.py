@@ -89,15 +89,15 @@ def rest(scores: Scores) -> float:
 
 
 def _estimate(mean: float, parts: Sequence[Part]) -> Estimate:
-    from scipy.stats import t as student
+    from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats has it too, but takes seconds to import
 
     variance = math.fsum(part.value for part in parts)
     if variance == 0:
         return Estimate(mean, mean, mean, 1.0 if mean == 0 else 0.0, 0.0, math.inf)
     freedom = variance**2 / math.fsum(part.value**2 / part.freedom for part in parts)
     error = math.sqrt(variance)
-    reach = float(student.ppf((1 + LEVEL) / 2, freedom)) * error
-    p = float(2 * student.sf(abs(mean) / error, freedom))
+    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    p = float(2 * stdtr(freedom, -abs(mean) / error))
     return Estimate(mean, mean - reach, mean + reach, p, error, freedom)
 
 
