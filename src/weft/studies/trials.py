@@ -10,7 +10,9 @@ STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
 def short_run_rate(optimiser: str) -> float:
     """The rate of runs of some hundred steps of small networks: three times Adam's usual one, the usual one otherwise.
 
-    Measured on digits: 300 steps at 1e-3 leave ViT at 75 % where 3e-3 take it to 91 %; the others change by 2 points.
+    From one seed each on digits' reporting split, 300 steps at 1e-3 and at 3e-3: ViT 74.7 and 90.5 %, Mixer 96.4 and
+    96.9 %, MLP 97.8 and 94.4 %. So the embedded digits are no untouched test of this default; `--trials` tunes without
+    the reporting split.
     """
     if optimiser in ("adam", "adamw"):
         return 3e-3
