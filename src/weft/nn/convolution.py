@@ -14,8 +14,11 @@ from weft.nn.activations import activation
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
 
-class ConvBlock2d(nn.Sequential):
-    """Convolution → batch norm (optional) → activation: (batch, channels, height, width) in and out."""
+class _ConvBlock(nn.Sequential):
+    """Convolution → batch norm (optional) → activation; the norm makes the convolution's bias needless."""
+
+    layer: type[nn.Conv1d] | type[nn.Conv2d]
+    norm_layer: type[BatchNorm1d] | type[BatchNorm2d]
 
     def __init__(
         self,
@@ -29,29 +32,21 @@ class ConvBlock2d(nn.Sequential):
         act: str = "relu",
     ) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=not norm)
-        self.norm = BatchNorm2d(outputs) if norm else nn.Identity()
+        self.conv = self.layer(inputs, outputs, kernel, stride=stride, padding=padding, bias=not norm)
+        self.norm = self.norm_layer(outputs) if norm else nn.Identity()
         self.act = activation(act)
 
 
-class ConvBlock1d(nn.Sequential):
-    """The same over sequences: (batch, channels, length) in and out."""
+class ConvBlock2d(_ConvBlock):
+    """A convolution block over images: (batch, channels, height, width) in and out."""
 
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        kernel: int,
-        *,
-        stride: int = 1,
-        padding: int = 0,
-        norm: bool = True,
-        act: str = "relu",
-    ) -> None:
-        super().__init__()
-        self.conv = nn.Conv1d(inputs, outputs, kernel, stride=stride, padding=padding, bias=not norm)
-        self.norm = BatchNorm1d(outputs) if norm else nn.Identity()
-        self.act = activation(act)
+    layer, norm_layer = nn.Conv2d, BatchNorm2d
+
+
+class ConvBlock1d(_ConvBlock):
+    """A convolution block over sequences: (batch, channels, length) in and out."""
+
+    layer, norm_layer = nn.Conv1d, BatchNorm1d
 
 
 class LocallyConnected2d(nn.Module):
