@@ -110,12 +110,13 @@ def test_two_given_checkpoints_are_compared_by_mcnemar(finished: Path):
 
 
 def test_learning_curves_and_trials(tmp_path: Path):
-    """Shares of the rows for any comparison; as many rates for each arm, chosen by selection and never run again."""
+    """Shares of the rows for any comparison; as many rates for each arm, tried for a quarter of a run."""
     question = asked(models="mlp", seeds=1, baseline=False, learning_curve=True, trials=3)
     study = compare(question, tmp_path, "", lambda sentence: None)
     assert {point["share"] for point in draw(tmp_path)["learning"]} == {0.1, 0.3, 1.0}
     records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
-    whole = [record for record in records if record["config"]["reading"]["share"] == 1]
-    assert len(whole) == 3 and len(records) == 5  # the chosen trial is the run of seed 0
-    best = max(whole, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
+    steps = max(record["config"]["budget"]["steps"] for record in records)
+    tried = [record for record in records if record["config"]["budget"]["steps"] == steps // 4]
+    assert len(tried) == 3 and len(records) == 6  # and a whole run on each share
+    best = max(tried, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
     assert {job.config.optimisation.lr for job in study.jobs} == {best["config"]["optimisation"]["lr"]}

@@ -19,7 +19,7 @@ from weft.studies.arms import Arm, Facts, make_arms
 from weft.studies.mistakes import keep_mistakes
 from weft.studies.runner import Pool, Say, carry_out, choose_schedule
 from weft.studies.study import Job, Study
-from weft.studies.trials import best_rates, rates, short_run_rate
+from weft.studies.trials import best_rates, rates, short_run_rate, trial
 from weft.training.config import (
     STRICT,
     BudgetConfig,
@@ -57,7 +57,7 @@ class ComparisonConfig:
     seeds: Count = 3
     """Runs of each arm; verdicts that claim a difference are called preliminary below 5."""
     trials: Natural | None = None
-    """Learning rates tried for each arm, the same number for all; default 3, and 0 for the embedded sources."""
+    """Learning rates tried for each arm in a quarter of a run each; default 3, and 0 for the embedded sources."""
     epochs: Positive | None = None
     """Passes over the training split; default 10, but at least 300 steps, and 300 for the embedded sources."""
     steps: Count | None = None
@@ -208,7 +208,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
     tried = [
-        Job(job.arm, replace(job.config, optimisation=replace(job.config.optimisation, lr=rate)), job.fingerprint)
+        Job(job.arm, trial(job.config, rate), job.fingerprint)
         for job in study.jobs
         if job.seed == 0 and job.config.reading.share == 1 and job.config.network
         for rate in rates(job.config.optimisation.opt, trials)

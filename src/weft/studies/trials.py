@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.studies.study import Job, Study
+from weft.training.config import BudgetConfig, RunConfig, seconds
 
 STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
+
+SHARE = 4  # a trial takes this part of a run: rates that suit a quarter suit the whole within their spacing
 
 
 def short_run_rate(optimiser: str) -> float:
@@ -25,6 +30,16 @@ def rates(optimiser: str, count: int) -> list[float]:
     """`count` rates, half a decade apart, around the one that suits short runs."""
     usual = short_run_rate(optimiser)
     return [float(f"{usual * STEP ** (number - (count - 1) // 2):.3g}") for number in range(count)]
+
+
+def trial(config: RunConfig, rate: float) -> RunConfig:
+    """A quarter of the run, at a given rate: what its schedule does in all of its steps, it does in that quarter."""
+    whole = config.budget
+    short = BudgetConfig(steps=max(1, whole.steps // SHARE)) if whole.steps else None
+    if whole.budget is not None:
+        short = BudgetConfig(budget=f"{seconds(whole.budget) / SHARE:g}s")
+    assert short is not None
+    return replace(config, optimisation=replace(config.optimisation, lr=rate), budget=short)
 
 
 def best_rates(study: Study, tried: list[Job]) -> dict[str, float]:
