@@ -1,8 +1,8 @@
 """The named sizes: every network of the source documents, with timm's name where timm has one.
 
 A name ends in the image side (`_224`, `_32`); `_p4` is a patch of 4×4 pixels. Every size is a configuration and every
-field of it can be changed: `create_model("mixer_nano_p4_32", depth=12)`. `nano` is about a million parameters, `pico` about
-a tenth of its multiply-adds: epochs of CIFAR-10 in a minute or two on two cores.
+field of it can be changed: `create_model("mixer_nano_p4_32", depth=12)`. `nano` is about a million parameters, `pico` a
+tenth of its multiply-adds: epochs of CIFAR-10 in a minute or two on two cores.
 """
 
 from __future__ import annotations
