@@ -26,6 +26,7 @@ VERBS = {
     "leaderboard": "draw a folder of runs again from its records",
     "tune": "search settings of a network; survives a kill, shared by workers",
     "study": "the experiments: list, run and show them",
+    "inspect": "look inside a network: activations, gradients, filters, fields, shifts and more",
     "verify": "repeat steps of a run and compare bits",
     "recipes": "known-good configurations",
 }

@@ -35,7 +35,7 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
         verdicts=[{**verdict, "chart": Markup(chart)} for verdict, chart in verdict_charts(summary)],
         confusions=[(name, Markup(chart)) for name, chart in confusions(summary)],
         mistakes=mistakes or {"arm": "", "examples": []},
-        style=Markup(asset("report.css")),
+        style=Markup(style()),
         script=Markup(asset("report.js")),
     )
 
@@ -43,6 +43,11 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
 def asset(name: str) -> str:
     """A file beside the template."""
     return files("weft.report").joinpath("pages", name).read_text(encoding="utf-8")
+
+
+def style() -> str:
+    """The style sheet of a page: its charts' part, which standalone charts use too, and the rest."""
+    return asset("chart.css") + asset("report.css")
 
 
 def scatters(summary: Summary, known: list[Column], tints: dict[str, int]) -> Iterator[dict[str, Any]]:

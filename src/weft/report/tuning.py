@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from weft.report.chart import picture, plane, short, text
 from weft.report.heat import heat
-from weft.report.page import asset
+from weft.report.page import style
 
 
 def render_search(summary: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def _page(summary: dict[str, Any], charts: list[Markup], trials: list[dict[str, 
         charts=[chart for chart in charts if chart],
         trials=trials,
         settings=settings,
-        style=Markup(asset("report.css")),
+        style=Markup(style()),
         written=lambda value: short(float(f"{value:.3g}")) if isinstance(value, float) else str(value),
     )
 
