@@ -109,6 +109,14 @@ def test_two_given_checkpoints_are_compared_by_mcnemar(finished: Path):
     assert "McNemar, p = " in sentence and "these two networks" in sentence
 
 
+def test_networks_at_their_named_size_are_tuned_too(tmp_path: Path):
+    question = asked(models="mlp,resnet8_cifar", match="none", budget=None, seeds=1, baseline=True, trials=2, steps=8)
+    compare(question, tmp_path, "", lambda sentence: None)
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
+    assert sorted(record["config"].get("model", "") for record in records).count("mlp") == 3
+    assert len(records) == 7  # two trials and a run of each, and the baseline
+
+
 def test_learning_curves_and_trials(tmp_path: Path):
     """Shares of the rows for any comparison; as many rates for each arm, tried for a quarter of a run."""
     question = asked(models="mlp", seeds=1, baseline=False, learning_curve=True, trials=3)

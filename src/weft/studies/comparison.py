@@ -207,10 +207,11 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         return study
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
+    learnt = {arm.name for arm in study.arms if not arm.fixed}
     tried = [
         Job(job.arm, trial(job.config, rate), job.fingerprint)
         for job in study.jobs
-        if job.seed == 0 and job.config.reading.share == 1 and job.config.network
+        if job.seed == 0 and job.config.reading.share == 1 and job.arm in learnt
         for rate in rates(job.config.optimisation.opt, trials)
     ]
     say(f"{trials} learning rates for each arm, judged on the selection split")
