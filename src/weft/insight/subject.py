@@ -36,7 +36,7 @@ BATCH = 64
 
 @dataclass
 class Subject:
-    """A network in evaluation mode. `folder` is None for an untrained one; `transform` and the source may be missing."""
+    """A network in evaluation mode; `folder` is None for an untrained one, which may also lack transform and source."""
 
     name: str
     network: Network

@@ -1,0 +1,68 @@
+"""The layers of a network by name, and what comes out of them while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from weft.data.loader import Batch
+from weft.errors import WeftError, nearest
+from weft.networks.network import Network
+from weft.nn.noise import Dropout, DropPath
+
+SILENT = (Dropout, DropPath, nn.Identity)  # what does nothing to a value outside of training
+
+
+def layer_names(network: nn.Module) -> list[str]:
+    """Names of all layers that do something and give a tensor, from the input on."""
+    silent = {name for name, module in network.named_modules() if isinstance(module, (*SILENT, nn.ModuleList))}
+    drops = {name for name in silent if name.endswith(("drop", "drop1", "drop2"))}
+    return [
+        name
+        for name, _ in network.named_modules()
+        if name and name not in silent and not any(name.startswith(f"{drop}.") or name == drop for drop in drops)
+    ]
+
+
+def find_layer(network: nn.Module, name: str) -> nn.Module:
+    """The layer called `name`, or a sentence with the nearest names."""
+    known = layer_names(network)
+    if name not in known:
+        raise WeftError(f"there is no layer {name!r}; {nearest(name, known)} the layers are {abbreviated(known)}")
+    return network.get_submodule(name)
+
+
+def abbreviated(names: list[str], many: int = 24) -> str:
+    """The names as a list, the middle left out where they are many."""
+    if len(names) <= many:
+        return ", ".join(names)
+    return f"{', '.join(names[: many // 2])}, …, {', '.join(names[-many // 2 :])}"
+
+
+@contextmanager
+def watching(layers: dict[str, nn.Module], see: Callable[[str, Tensor], None]) -> Iterator[None]:
+    """Call `see(name, output)` whenever one of the layers has computed its output."""
+
+    def hook(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        return lambda module, inputs, output: see(name, output[0] if isinstance(output, tuple) else output)
+
+    handles = [layer.register_forward_hook(hook(name)) for name, layer in layers.items()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def output_of(network: Network, name: str, batch: Batch) -> Tensor:
+    """What the layer `name` computes for a batch (the last time it runs, if it runs often)."""
+    found: dict[str, Tensor] = {}
+    layer = find_layer(network, name)
+    with watching({name: layer}, lambda key, value: found.update({key: value.detach().clone()})):
+        network(**batch.inputs)
+    if name not in found:
+        raise WeftError(f"the layer {name!r} holds weights that others use, and computes nothing itself; name another")
+    return found[name]
