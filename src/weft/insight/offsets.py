@@ -1,9 +1,9 @@
 """How local and how shift-invariant a matrix over tokens is (M5), on one scale for gates, attention and convolutions.
 
-A matrix W (tokens, tokens) over a grid is shift-invariant if W[i, j] depends on the offset from i to j alone: Toeplitz in
-one dimension, block-Toeplitz with Toeplitz blocks on rows and columns. The nearest such matrix, in squares, has the mean
-of each offset. All figures are shares of the energy ‖W‖² that remains when the mean of W is taken out, as a constant
-matrix is Toeplitz too. They take stacks (…, tokens, tokens), and pool the energy of all matrices of a stack.
+A matrix W (tokens, tokens) over a grid is shift-invariant if W[i, j] depends on the offset from i to j alone: Toeplitz
+in one dimension, block-Toeplitz with Toeplitz blocks on rows and columns. The nearest such matrix, in squares, has the
+mean of each offset. All figures are shares of the energy ‖W‖² that is left when the mean of W is taken out, as a
+constant matrix is Toeplitz too. They take stacks (…, tokens, tokens), and pool the energy of all matrices of a stack.
 """
 
 from __future__ import annotations

@@ -1,0 +1,197 @@
+"""The matrix over tokens that each layer of a network applies, whatever the layer is, so that one scale fits them all.
+
+A gate has one: W. A token MLP, W₂ σ(W₁ X), is measured by its mean slope on data, W₂ diag(E σ′) W₁; attention by the
+mean of its maps, one a head; a convolution by what its kernels do to patches: how each patch answers to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from weft.insight.finding import Unfit
+from weft.insight.impulses import convolution_matrices, local_matrices
+from weft.insight.offsets import Grid
+from weft.insight.subject import BATCH, Subject
+from weft.nn.attention import Attention, attention_maps
+from weft.nn.convolution import LocallyConnected2d
+from weft.nn.gates import SpatialGate
+from weft.nn.mixers import PoolingMixer, RandomMixer, TokenMLP
+
+Watched = Attention | TokenMLP
+ROOM = 2**24  # numbers that the maps of one batch may take: 64 MB
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """A layer's matrices (k, tokens, tokens) over `grid`, without class tokens: one, or one a head or kernel."""
+
+    layer: str
+    kind: str
+    matrices: Tensor
+    grid: Grid
+
+
+def mixings(subject: Subject, examples: int) -> list[Mixing]:
+    """Every layer of the network that mixes tokens, in order; data is asked for only where a layer depends on it."""
+    network = subject.network
+    watched = {name: layer for name, layer in network.named_modules() if isinstance(layer, Watched)}
+    lengths_matter = subject.config.input == "text" and hasattr(network, "layout")
+    means = Means(subject, watched, examples) if watched or lengths_matter else None
+    found = list(token_layers(subject, means)) + list(convolutions(subject))
+    if not found:
+        raise Unfit(
+            f"{subject.name} has no layer that mixes tokens or pixels by their place; the lens gates fits gMLP, Mixer, "
+            "attention and convolutions, the lens saliency fits this network"
+        )
+    order = {name: number for number, (name, _) in enumerate(network.named_modules())}
+    return sorted(found, key=lambda mixing: order[mixing.layer])
+
+
+def token_layers(subject: Subject, means: Means | None) -> Iterator[Mixing]:
+    """Gates, token MLPs, attention and the controls of a token network."""
+    layout = getattr(subject.network, "layout", None)
+    if layout is None:
+        return
+    tokens, extra = layout.tokens if means is None else means.tokens, layout.extra
+    grid = layout.grid if len(layout.grid) == 2 else (tokens,)
+    for name, layer in subject.network.named_modules():
+        matrices = matrices_of(name, layer, tokens, means)
+        if matrices is not None:
+            yield Mixing(name, KINDS[type(layer).__name__], matrices[:, extra:, extra:], grid)
+
+
+KINDS = {
+    "SpatialGate": "gate",
+    "TokenMLP": "token MLP",
+    "Attention": "attention",
+    "TinyAttention": "tiny attention",
+    "RandomMixer": "random",
+    "PoolingMixer": "pooling",
+}
+
+
+@torch.no_grad()
+def matrices_of(name: str, layer: nn.Module, tokens: int, means: Means | None) -> Tensor | None:
+    """The matrices of one layer of a token network, (k, tokens, tokens), or None if it has none."""
+    if isinstance(layer, SpatialGate):
+        return layer.spatial.matrix(tokens).detach()[None]
+    if isinstance(layer, Watched) and means is not None:
+        return means.matrices(name, layer)
+    if isinstance(layer, RandomMixer | PoolingMixer):
+        return layer(torch.eye(tokens)[None])  # channel j is token j alone, so the answers are the columns
+    return None
+
+
+class Means:
+    """What depends on data, averaged over it one batch at a time: attention's maps, the slopes of token MLPs.
+
+    Texts differ in length, and what stands beyond most of them was hardly trained: they are measured over `tokens`,
+    their median length, each pair of tokens averaged over the texts that have both.
+    """
+
+    def __init__(self, subject: Subject, layers: dict[str, Watched], examples: int) -> None:
+        self.sums: dict[str, Tensor] = {}
+        self.counts: dict[str, Tensor] = {}
+        lengths: list[int] = []
+        with torch.no_grad(), ExitStack() as stack:
+            for name, layer in layers.items():
+                if isinstance(layer, TokenMLP):
+                    stack.callback(layer.act.register_forward_pre_hook(self._slopes(name, layer.act)).remove)
+            maps = stack.enter_context(attention_maps(subject.network))
+            for batch in subject.batches(examples, batch_size(subject)):
+                if layers:
+                    subject.network(**batch.inputs)
+                for name, each in maps.items():
+                    self._add(name, *self._seen(each, batch.inputs.get("mask")))
+                if "mask" in batch.inputs:
+                    lengths += batch.inputs["mask"].sum(1).tolist()
+        text = subject.config.input == "text"
+        self.tokens: int = sorted(lengths)[len(lengths) // 2] if text else subject.network.layout.tokens  # type: ignore
+
+    def _add(self, name: str, total: Tensor, count: Tensor) -> None:
+        """Add a batch's sum; a longer one grows what is there, on the right and below."""
+        for store, value in ((self.sums, total), (self.counts, count)):
+            before = store.get(name)
+            store[name] = value if before is None else grown(before, value.shape) + grown(value, before.shape)
+
+    @staticmethod
+    def _seen(maps: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Sum of maps (batch, heads, tokens, tokens) over examples, and how many have both tokens of a pair."""
+        if mask is None:
+            return maps.sum(0), torch.full(maps.shape[2:], float(len(maps)))
+        both = (mask[:, :, None] & mask[:, None]).to(maps.dtype)
+        return (maps * both[:, None]).sum(0), both.sum(0)
+
+    def _slopes(self, name: str, act: nn.Module) -> Any:
+        def hook(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+            with torch.enable_grad():
+                hidden = args[0].detach().requires_grad_()  # (batch, hidden, channels)
+                (slope,) = torch.autograd.grad(act.forward(hidden).sum(), hidden)
+            self._add(name, slope.mean(2).sum(0), torch.tensor(float(len(hidden))))
+
+        return hook
+
+    def matrices(self, name: str, layer: Watched) -> Tensor:
+        """Mean maps (heads, tokens, tokens), or a token MLP's mean slope (1, tokens, tokens)."""
+        mean = self.sums[name] / self.counts[name].clamp(min=1)
+        if isinstance(layer, Attention):
+            return mean[:, : self.tokens, : self.tokens]
+        down, up = layer.fc1.weight[:, : self.tokens], layer.fc2.weight[: self.tokens]
+        return (up * mean @ down).detach()[None]
+
+
+def grown(x: Tensor, shape: torch.Size) -> Tensor:
+    """`x` with zeros at the end of each dimension, up to `shape` where that is larger."""
+    if not x.ndim:
+        return x
+    missing = [max(0, wanted - own) for own, wanted in zip(x.shape, shape, strict=True)]
+    return nn.functional.pad(x, [side for each in reversed(missing) for side in (0, each)])
+
+
+def batch_size(subject: Subject) -> int:
+    """Examples at a time, so that all layers' maps have room whatever the network's size."""
+    layers = [layer for layer in subject.network.modules() if isinstance(layer, Attention)]
+    if not layers:
+        return BATCH
+    tokens: int = subject.network.layout.tokens  # type: ignore[assignment, union-attr]
+    return max(1, min(BATCH, ROOM // sum(layer.heads * tokens**2 for layer in layers)))
+
+
+def convolutions(subject: Subject) -> Iterator[Mixing]:
+    """Convolutions that see more than one pixel or token, depth-wise mixers and locally connected layers."""
+    for name, (layer, grid) in answer_grids(subject).items():
+        if isinstance(layer, LocallyConnected2d):
+            matrices, tokens = local_matrices(layer)
+            yield Mixing(name, "locally connected", matrices, tokens)
+        else:
+            matrices, tokens = convolution_matrices(layer.weight.detach(), grid, layer.stride, layer.dilation)
+            yield Mixing(name, "convolution", matrices, tokens)
+
+
+@torch.no_grad()
+def answer_grids(subject: Subject) -> dict[str, tuple[Any, Grid]]:
+    """Every convolution with the grid of what it gives for one example: (rows, columns) or (length,)."""
+    config: Any = subject.config
+    found: dict[str, tuple[Any, Grid]] = {}
+    handles = []
+    for name, layer in subject.network.named_modules():
+        plain = isinstance(layer, nn.Conv1d | nn.Conv2d) and max(layer.kernel_size) > 1
+        if plain or isinstance(layer, LocallyConnected2d):
+
+            def hook(layer: nn.Module, _: Any, y: Tensor, name: str = name) -> None:
+                found[name] = (layer, tuple(y.shape[2:]))
+
+            handles.append(layer.register_forward_hook(hook))
+    if handles:
+        text = torch.zeros(1, getattr(config, "max_length", 1), dtype=torch.long)
+        image = torch.zeros(1, getattr(config, "in_chans", 1), *(getattr(config, "img_size", None) or (1, 1)))
+        subject.network(text if config.input == "text" else image)
+    for handle in handles:
+        handle.remove()
+    return found
