@@ -118,3 +118,17 @@ def test_an_interrupted_report_leaves_the_old_one_whole(tmp_path: Path, monkeypa
         draw(tmp_path)
     assert (tmp_path / "report.html").read_bytes() == before
     assert [path.name for path in tmp_path.glob(".report*")] == []
+
+
+def test_at_equal_time_the_cheapest_is_the_one_that_predicts_with_the_least(tmp_path: Path):
+    study = make_study(tmp_path, {"vit_nano_p4_32": 0.9, "mlp": 0.9})
+    for job in study.jobs:
+        slow_to_train, large = job.arm == "mlp", job.arm != "mlp"
+        content = record(
+            job.config, 0.9, wall_seconds=9.0 if slow_to_train else 3.0, multiply_adds=9e6 if large else 1e6
+        )
+        (study.run_folder(job).path / "record.json").write_text(json.dumps(content))
+    collected = collect(tmp_path)
+    assert summarise(collected)["recommendation"].startswith("Use vit_nano_p4_32: the cheapest")
+    collected.study["match"] = "seconds"
+    assert summarise(collected)["recommendation"].startswith("Use mlp: the cheapest")

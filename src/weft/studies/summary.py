@@ -24,7 +24,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
     whole = [result for result in collection.results if result.share == 1]
     by_arm = {arm.name: [result for result in whole if result.arm == arm.name] for arm in collection.arms}
     problems = collection.problems + comparable(by_arm)
-    contenders = [made for arm in collection.arms if (made := contender(arm, by_arm[arm.name])) is not None]
+    contenders = [made for arm in collection.arms if (made := contender(arm, by_arm[arm.name], study["match"]))]
     metric = next((r.record["metric"] for r in whole if r.record is not None), "accuracy")
     unit = "points" if metric == "accuracy" else "value"
     rows = [row(arm, by_arm[arm.name]) for arm in collection.arms]
@@ -65,13 +65,16 @@ def comparable(by_arm: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def contender(arm: Arm, results: list[Result]) -> Contender | None:
-    """An arm as the statistics see it, or None if no run of it finished."""
+def contender(arm: Arm, results: list[Result], match: str = "none") -> Contender | None:
+    """An arm as the statistics see it, or None if no run of it finished.
+
+    Cost is the time of training; where that is equal by design, what a prediction takes.
+    """
     done = [result for result in results if result.finished]
     if not done:
         return None
     selection = float(np.mean([selected(result) for result in done]))
-    cost = float(np.mean([result.record["wall_seconds"] for result in done]))  # type: ignore[index]
+    cost = mean([NUMBERS["macs" if match == "seconds" else "seconds"](result.record) for result in done]) or 0.0
     return Contender(arm.name, arm.group, scores_of(done), selection, cost, arm.tokens, arm.fixed)
 
 
