@@ -1,4 +1,4 @@
-"""What an experiment is: who stands in its table, from where each network starts, and which orderings the table claims."""
+"""What an experiment is: who stands in its table, what each network starts from, and which orderings are judged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which orderings of a table are confirmed, contradicted, or not shown by what was measured.
 
 The published order of two rows is taken from their figures. Perplexities are compared by their logarithms, paired over
-held-out sequences, accuracies by their shares, paired over examples; intervals and p-values are those of any comparison,
-corrected over all orderings of an experiment together.
+held-out sequences, accuracies paired over examples; intervals and p-values are those of any comparison, corrected over
+all orderings of an experiment together.
 """
 
 from __future__ import annotations

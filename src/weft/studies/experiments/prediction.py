@@ -1,4 +1,4 @@
-"""How long an experiment takes and what it costs: said before it starts, kept beside its runs, held against what it took.
+"""How long an experiment takes and what it costs: said before it starts, and held against what it took.
 
 At the scales that run here every arm is timed on this machine. For the published shapes the work is counted, in
 multiply-adds of the closed forms, and set against what one accelerator does.
@@ -82,9 +82,10 @@ def held(prediction: Prediction, taken: dict[str, dict[str, list[float]]]) -> st
         return "No run has finished yet."
     predicted = sum(seconds * len(took) for seconds, took in runs)
     actual = sum(sum(took) for _, took in runs)
+    cost = actual / prediction.workers / 3600 * prediction.price_per_hour
     return (
         f"The {count} finished runs were predicted to take {duration(predicted)} and took {duration(actual)} "
-        f"({100 * (actual / predicted - 1):+.0f} %), cost {actual / prediction.workers / 3600 * prediction.price_per_hour:.3f}."
+        f"({100 * (actual / predicted - 1):+.0f} %), cost {cost:.3f}."
     ).replace("-", "−")
 
 
@@ -122,7 +123,7 @@ def needs(experiment: Experiment, scale: Scale, seeds: int) -> str:
     """What the published scale would need, in a sentence."""
     hours = accelerator_hours(experiment, scale, seeds)
     if not hours:
-        return "fine-tuning 18 layers on the embeddings of BERT-base for SST-2 and MNLI, some hours of one accelerator a seed"
+        return "BERT-base as --encoder, SST-2 and the whole of MNLI as --tasks, and some hours of an A100 for each seed"
     return (
         f"about {hours:,.0f} hours of an A100 for {seeds} seeds (cost {hours * PRICE:,.0f} at {PRICE:g} an hour), "
         f"{hours / 24 / 64:,.1f} days on 64 of them"

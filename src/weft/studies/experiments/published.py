@@ -1,8 +1,8 @@
 """The figures of tables 6 to 9, as printed: what each experiment is set beside.
 
-Perplexities are those of masked-language modelling on C4 (Liu et al. 2021), accuracies in percent on SST-2 and on MNLI's
-matched validation set. Parameters are in millions. Table 6's rows but `split` are met with an expanded width of 2048 only,
-so the published gates are not of equal size (92 M against 102 M).
+Perplexities are those of masked-language modelling on C4 (Liu et al. 2021), accuracies in percent on SST-2 and on
+MNLI's matched validation set. Parameters are in millions. Table 6's rows but `split` are met with an expanded width of
+2048 only, so the published gates are not of equal size (92 M against 102 M).
 """
 
 from __future__ import annotations

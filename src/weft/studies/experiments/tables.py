@@ -1,7 +1,7 @@
 """Who stands in tables 6 to 9, at any scale: the published shapes with their widths and depths shrunk.
 
-gMLP has 512 channels expanded to 3072, BERT 768 channels; Toeplitz gates and no positions, with which alone the published
-counts are met.
+gMLP has 512 channels expanded to 3072, BERT 768 channels; gMLP has Toeplitz gates and no positions, with which alone
+the published counts are met.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def depth_pairs(scale: Scale) -> list[tuple[str, str]]:
 
 
 def controls(scale: Scale) -> list[Entrant]:
-    """What the encoder's embeddings give without the network in question: another mixer, none, and no network at all."""
+    """What the encoder's embeddings give with another mixer, with none, and with no network at all."""
     dim = scale.wide(512)
     shape = {"dim": dim, "hidden_dim": 4 * dim, "depth": scale.layers(18)}
     mixed = {**shape, "mixer": "attention", "heads": 4}
