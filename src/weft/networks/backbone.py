@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from weft.networks.config import ImageTokensConfig, TextTokensConfig, TokenConfig
-from weft.networks.network import Network, check_image, check_segments, check_text, make_head
+from weft.networks.encoder import TrainedEncoder
+from weft.networks.network import Network, check_image, check_segments, check_text, check_vectors, make_head
 from weft.networks.resnet import ResNetTrunk
 from weft.nn.attention import TinyAttention
 from weft.nn.blocks import Block, ChannelMLP, GatedBlock
@@ -135,13 +136,20 @@ class ImageTokens(TokenNetwork):
 
 
 class TextTokens(TokenNetwork):
-    """A token network on word ids: BERT (A4), gMLP for text (M4), tMLP, aMLP, Mixer and the controls."""
+    """A token network on word ids: BERT (A4), gMLP for text (M4), tMLP, aMLP, Mixer and the controls.
+
+    It has word vectors in `embed`; or, standing on a trained encoder (M7), a linear layer `project` in their place.
+    """
 
     config: TextTokensConfig
 
     def __init__(self, config: TextTokensConfig) -> None:
         super().__init__(config)
-        self.embed = WordEmbed(config.vocab_size, config.dim, config.segments)
+        if config.encoder is None:
+            self.embed = WordEmbed(config.vocab_size, config.dim, config.segments)
+        else:
+            self.encoder = TrainedEncoder(config.encoder)
+            self.project = nn.Linear(config.encoder.dim, config.dim)
         self.positions = positions(config.positions, config.max_length, config.dim)
         drop = config.drop_rate
         self.embed_norm = NormAndDrop(config.dim, config.norm_eps, drop) if config.embed_norm else Dropout(drop)
@@ -150,8 +158,16 @@ class TextTokens(TokenNetwork):
         self.add_head()
 
     def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
-        """Ids (batch, tokens) → (batch, tokens, channels). `mask` is true for real tokens; padding never matters."""
+        """Ids (batch, tokens) → (batch, tokens, channels). `mask` is true for real tokens; padding never matters.
+
+        A network on a trained encoder also takes the encoder's embeddings themselves, (batch, tokens, channels).
+        """
+        if self.config.encoder is not None and x.is_floating_point():
+            check_vectors(x, mask, self.config.max_length, self.config.encoder.dim)
+            return self.encode(self.project(x), mask)
         check_text(x, mask, self.config.max_length, self.config.vocab_size)
+        if self.config.encoder is not None:
+            return self.encode(self.project(self.encoder(x, mask, segments)), mask)
         check_segments(x, segments, self.config.segments)
         return self.encode(self.embed(x, segments), mask)
 

@@ -287,14 +287,31 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class EncoderConfig:
+    """A trained encoder that a network stands on (M7): where it lies, a digest of its weights, what is taken of it.
+
+    The encoder is no part of the network: its weights stay in `folder`, and must still have the same `digest`.
+    """
+
+    folder: str
+    digest: str
+    dim: Positive
+    layer: Positive
+    """block whose output is taken, counted from 1"""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class TextTokensConfig(TokenConfig, TextConfig):
     """A token network on WordPiece ids: BERT, text gMLP, tMLP, aMLP, Mixer and the controls.
 
     `pool="token"` reads the first token, [CLS]. `pooler` is BERT's tanh layer before the head, `embed_norm` its norm
-    over the embeddings; `final_norm` closes pre-norm networks.
+    over the embeddings; `final_norm` closes pre-norm networks. With an `encoder`, its contextual embeddings take the
+    place of word vectors; `depth=0` then is a linear probe.
     """
 
     family: Literal["bert", "text_gmlp", "text_mixer", "text_control"] = "bert"
+    depth: Annotated[int, Field(ge=0)] = 12
+    encoder: EncoderConfig | None = None
     segments: Annotated[int, Field(ge=0)] = 0
     embed_norm: bool = False
     final_norm: bool = True
@@ -306,6 +323,8 @@ class TextTokensConfig(TokenConfig, TextConfig):
         self.check_tokens()
         if self.gate_weight == "toeplitz2d":
             raise WeftError("text has no second dimension; use gate_weight='toeplitz'")
+        if self.depth == 0 and self.encoder is None:
+            raise WeftError("a network without blocks knows words but no texts; depth=0 needs a trained encoder below")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

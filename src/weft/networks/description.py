@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from weft.networks.config import ImageConfig, MLPConfig, NetworkConfig, TextConfig
+from weft.networks.config import ImageConfig, MLPConfig, NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.field import Field, receptive_field
 from weft.networks.formulas import Stage, stages
 from weft.networks.network import Network
@@ -88,6 +88,8 @@ def describe(config: NetworkConfig) -> Description:
 
 def example_input(config: NetworkConfig) -> Tensor:
     """A batch of one, on the meta device."""
+    if isinstance(config, TextTokensConfig) and config.encoder is not None:
+        return torch.zeros(1, config.max_length, config.encoder.dim, device="meta")
     if isinstance(config, TextConfig):
         return torch.zeros(1, config.max_length, dtype=torch.int64, device="meta")
     if isinstance(config, MLPConfig) and config.img_size is None:

@@ -147,8 +147,12 @@ def _(config: ImageTokensConfig) -> list[Stage]:
 
 @stages.register
 def _(config: TextTokensConfig) -> list[Stage]:
-    words = (config.vocab_size + config.segments) * config.dim
-    found = [Stage("embed", (config.max_length, config.dim), words, 0)]
+    shape = (config.max_length, config.dim)
+    if config.encoder is None:
+        found = [Stage("embed", shape, (config.vocab_size + config.segments) * config.dim, 0)]
+    else:  # what stands below is not counted: its embeddings are computed once
+        width = config.encoder.dim
+        found = [Stage("project", shape, linear(width, config.dim), config.max_length * width * config.dim)]
     if config.embed_norm:
         found.append(Stage("embed_norm", (config.max_length, config.dim), 2 * config.dim, 0))
     found += body(config, (config.max_length,), final_norm=config.final_norm)

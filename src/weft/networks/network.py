@@ -115,15 +115,29 @@ def check_text(ids: Tensor, mask: Tensor | None, max_length: int, vocab_size: in
             f"a text of {ids.shape[1]} tokens is longer than the network's {max_length}; "
             f"truncate it or use max_length={ids.shape[1]}"
         )
-    if mask is not None and (mask.dtype != torch.bool or mask.shape != ids.shape):
+    check_mask(mask, tuple(ids.shape), "ids")
+    check_range(ids, vocab_size, "word ids", "vocabulary", "use the tokenizer that the network was made with")
+
+
+def check_vectors(x: Tensor, mask: Tensor | None, max_length: int, dim: int) -> None:
+    """The same for embeddings that come from an encoder."""
+    if x.ndim != 3 or not 1 <= x.shape[1] <= max_length or x.shape[2] != dim:
         raise WeftError(
-            f"the mask must be bool, true for real tokens, and {tuple(ids.shape)} as the ids are; "
+            f"expected embeddings of shape (batch, tokens, {dim}), at most {max_length} tokens, got {tuple(x.shape)}"
+        )
+    check_mask(mask, tuple(x.shape[:2]), "embeddings")
+
+
+def check_mask(mask: Tensor | None, shape: tuple[int, ...], what: str) -> None:
+    """Refuse a mask of another shape or type than (batch, tokens) bool, and rows that are all padding."""
+    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != shape):
+        raise WeftError(
+            f"the mask must be bool, true for real tokens, and {shape} as the {what} are; "
             f"this one is {mask.dtype} {tuple(mask.shape)}"
         )
     if mask is not None and values_known(mask) and not bool(mask.any(1).all()):
         row = int((~mask.any(1)).nonzero()[0])
         raise WeftError(f"row {row} of the batch is all padding; give every text at least one token")
-    check_range(ids, vocab_size, "word ids", "vocabulary", "use the tokenizer that the network was made with")
 
 
 def check_segments(ids: Tensor, segments: Tensor | None, count: int) -> None:

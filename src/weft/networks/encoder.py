@@ -1,0 +1,85 @@
+"""A trained encoder below another network (M7): frozen, read from its own folder, and no part of what stands on it.
+
+The contextual embeddings of a text do not change while the network above is trained, so they are computed once and
+kept as float16. They are rounded to that here, so that a network sees the same numbers in training and in use.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from weft.errors import WeftError
+from weft.networks.config import EncoderConfig, TextTokensConfig
+
+if TYPE_CHECKING:
+    from weft.networks.backbone import TextTokens
+
+
+class TrainedEncoder:
+    """Ids to contextual embeddings. Deliberately no module: its weights are neither trained nor saved with others."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        self.config = config
+
+    @cached_property
+    def network(self) -> TextTokens:
+        """The encoder itself, read when it is first needed."""
+        folder = Path(self.config.folder)
+        if not folder.is_dir():
+            raise WeftError(f"the network stands on the encoder in {folder}, which is not there; put it back")
+        if folder_digest(folder) != self.config.digest:
+            raise WeftError(f"the encoder in {folder} has changed since the network above was trained; restore it")
+        return read_encoder(folder)
+
+    @torch.no_grad()
+    def __call__(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Ids (batch, tokens) → embeddings (batch, tokens, channels), rounded as the cache keeps them."""
+        network = self.network.to(ids.device)
+        return features_at(network, self.config.layer, ids, mask, segments).half().float()
+
+
+def read_encoder(folder: Path) -> TextTokens:
+    """The text network of a folder, without its head, for evaluation."""
+    from weft.networks.backbone import TextTokens
+    from weft.networks.registry import build
+    from weft.networks.weights.build import stored_config
+    from weft.networks.weights.files import read
+    from weft.networks.weights.load import load_checkpoint
+
+    checkpoint = read(folder)
+    config = stored_config(checkpoint)
+    if not isinstance(config, TextTokensConfig) or config.encoder is not None:
+        raise WeftError(f"{folder} holds a {config.family} network; what is needed is an encoder of text such as BERT")
+    network = build(config.replaced(num_classes=0))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*left out.*")  # heads, which is what is wanted
+        load_checkpoint(network, checkpoint)
+    assert isinstance(network, TextTokens)
+    return network.eval().requires_grad_(False)
+
+
+def features_at(
+    network: TextTokens, layer: int, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
+) -> Tensor:
+    """The output of block number `layer` (from 1): (batch, tokens, channels)."""
+    x = network.embed_norm(network.positions(network.embed(ids, segments)))
+    for block in network.blocks[:layer]:
+        x = block(x, mask)
+    return network.norm(x) if layer == len(network.blocks) else x
+
+
+def folder_digest(folder: Path) -> str:
+    """32 hex digits of the configuration and all weights in a folder."""
+    state = blake2b(digest_size=16)
+    for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
+        with path.open("rb") as file:
+            while data := file.read(1 << 20):
+                state.update(data)
+    return state.hexdigest()
