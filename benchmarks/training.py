@@ -2,23 +2,27 @@
 
     python benchmarks/training.py CIFAR10_FOLDER [--threads 2] [--rounds 9] [--steps 20]
 
-The network is Mixer P4 C128 D_S64 D_C512 L8 with AdamW at batch 128. Contestants take turns for `steps` steps a
-round; a ratio is the median over rounds of timm's time over weft's (above 1: weft is faster). timm reads the same
-images from a folder of PNG files, with 0 and with 2 workers; the better one counts. The share of the peak is 3 × 2 ×
-multiply-adds × images per second over what a large product of matrices reaches in the same run.
+The network is Mixer P4 C128 D_S64 D_C512 L8 with AdamW at batch 128. Every contestant has a process of its own, so that
+neither inherits what the other told the C library; they take turns for `steps` steps a round. A ratio is the median
+over rounds of timm's time over weft's (above 1: weft is faster). timm reads the same images from a folder of PNG files,
+with 0 and with 2 workers; the better one counts. The share of the peak is 3 × 2 × multiply-adds × images per second
+over what products of large matrices reach: in their own turn of the same round, as long as a step takes (median over
+rounds), and at the best moment of the whole run.
 Needs timm and torchvision without their dependencies (tests/oracles.txt).
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import resource
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +31,16 @@ from torch import nn
 from torch.nn import functional as F
 
 from weft.data.config import AugmentConfig
+from weft.data.loader import Batches
 from weft.networks.formulas import total_macs
+from weft.networks.registry import configured
 from weft.training.config import ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.course import waiting
 from weft.training.display import Silent
 from weft.training.fabric import Alone
 from weft.training.folder import RunFolder
 from weft.training.loop import update
-from weft.training.prepare import gather
+from weft.training.prepare import gather, role
 from weft.training.run import Run
 from weft.training.session import assemble
 from weft.training.state import Progress
@@ -48,15 +54,19 @@ BATCH = 128
 IMAGES = 10_000  # training images that timm finds as files: enough for many rounds
 
 
-def weft_run(source: Path, opt: str, folder: Path, threads: int) -> Run:
-    """What `weft train` would work with, at step 0."""
-    config = RunConfig(
+def configuration(source: Path, opt: str, threads: int) -> RunConfig:
+    """What `weft train` would be asked."""
+    return RunConfig(
         source=str(source),
         model="mixer_nano_p4_32",
         augment=AugmentConfig(crop_padding=4, flip=True),
         optimisation=OptimisationConfig(batch_size=BATCH, opt=opt, lr=1e-3),  # type: ignore[arg-type]
         execution=ExecutionConfig(threads=threads),
     )
+
+
+def weft_run(config: RunConfig, folder: Path) -> Run:
+    """What `weft train` would work with, at step 0."""
     folder.mkdir()
     return assemble(RunFolder(folder), config, None, Alone(), gather(config), Silent())
 
@@ -80,11 +90,11 @@ def plain_step(net: nn.Module, optimiser: torch.optim.Optimizer, x: torch.Tensor
     optimiser.step()
 
 
-def image_folder(run: Run, root: Path) -> Path:
+def image_folder(batches: Batches, root: Path) -> Path:
     """Training images as PNG files, a folder a class, for timm's dataset."""
     from PIL import Image
 
-    split = run.train.split
+    split = batches.split
     raws, targets = split.read(torch.arange(min(IMAGES, len(split))).numpy())
     for number, (raw, target) in enumerate(zip(raws, targets, strict=True)):
         path = root / str(int(target)) / f"{number}.png"
@@ -115,72 +125,103 @@ def timm_batches(root: Path, workers: int) -> Iterator[tuple[torch.Tensor, torch
         yield from loader
 
 
-def interleaved(contestants: dict[str, Callable[[], Any]], rounds: int, steps: int) -> dict[str, list[float]]:
-    """Seconds a step of each contestant in each round; they take turns, the first round does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds + 1):
-        for name, step in contestants.items():
-            started = time.perf_counter()
-            for _ in range(steps):
-                step()
-            seconds[name].append((time.perf_counter() - started) / steps)
-    return {name: times[1:] for name, times in seconds.items()}
+Step = Callable[[], Any]
+STEPS = ("peak", "timm", "adamw", "muon")  # contestants for one step
+WHOLE = ("timm, 0 workers", "timm, 2 workers", "weft")  # and end to end
+SIDE = 1024  # of the matrices whose product is the peak
+
+
+def contestant(name: str, source: Path, scratch: Path, threads: int) -> tuple[Step, Progress]:
+    """What a contestant does in one step, and where it notes how long it waited for data."""
+    progress = Progress()
+    if name == "peak":
+        x = torch.randn(SIDE, SIDE)
+        return (lambda: x @ x), progress
+    config = configuration(source, "muon" if name == "muon" else "adamw", threads)
+    if name.startswith("timm"):  # only weft's batches: its processes set up more than that
+        return timm_contestant(name, role(config, gather(config), "train"), scratch), progress
+    run = weft_run(config, scratch / name)
+    batch, ours = run.train[0], waiting(run.train.range(0, 10**9), progress)
+    return (lambda: update(run, next(ours) if name == "weft" else batch, 0)), progress
+
+
+def timm_contestant(name: str, batches: Batches, scratch: Path) -> Step:
+    """timm's step, on one batch or on those of its own loader."""
+    net, optimiser = timm_network()
+    if name == "timm":
+        batch = batches[0]
+        return lambda: plain_step(net, optimiser, batch.inputs["x"], batch.targets)
+    theirs = timm_batches(image_folder(batches, scratch / f"images of {name}"), int(name.split()[1]))
+    return lambda: plain_step(net, optimiser, *next(theirs))
+
+
+def play(connection: Connection, name: str, source: Path, scratch: Path, threads: int) -> None:
+    """A contestant's process: on each number of steps answers seconds a step, seconds waited, and its peak memory."""
+    torch.set_num_threads(threads)
+    step, progress = contestant(name, source, scratch, threads)
+    torch.set_num_threads(threads)
+    connection.send("ready")
+    while steps := connection.recv():
+        started, waited = time.perf_counter(), progress.waited
+        for _ in range(steps):
+            step()
+        taken = (time.perf_counter() - started) / steps
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        connection.send((taken, (progress.waited - waited) / steps, peak))
+
+
+def contest(names: tuple[str, ...], arguments: argparse.Namespace, scratch: Path) -> dict[str, list[tuple[float, ...]]]:
+    """What each contestant answered in each round; the first round does not count."""
+    context = multiprocessing.get_context("spawn")
+    lines: dict[str, Connection] = {}
+    for name in names:
+        lines[name], theirs = context.Pipe()
+        work = (theirs, name, arguments.source, scratch, arguments.threads)
+        context.Process(target=play, args=work, daemon=not name.startswith("timm,")).start()
+        assert lines[name].recv() == "ready"
+    answers: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
+    products = 1
+    for _ in range(arguments.rounds + 1):
+        for name, line in lines.items():
+            line.send(products if name == "peak" else arguments.steps)
+            answers[name].append(line.recv())
+        if "peak" in names:  # as long as the steps of a round
+            products = max(1, round(arguments.steps * answers["adamw"][-1][0] / answers["peak"][-1][0]))
+    for line in lines.values():
+        line.send(0)
+    return {name: found[1:] for name, found in answers.items()}
 
 
 def ratio(slow: list[float], fast: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(slow, fast, strict=True))
 
 
-def matmul_peak(size: int = 1024, repeats: int = 10) -> float:
-    """Floating-point operations per second of a product of large matrices."""
-    x = torch.randn(size, size)
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        x @ x
-        times.append(time.perf_counter() - started)
-    return 2 * size**3 / min(times)
-
-
-def one_step(runs: dict[str, Run], rounds: int, steps: int) -> None:
+def one_step(arguments: argparse.Namespace, scratch: Path) -> None:
     """The step alone, on one batch that is already there."""
-    batch = runs["adamw"].train[0]
-    net, optimiser = timm_network()
-    contestants: dict[str, Callable[[], Any]] = {
-        "timm": lambda: plain_step(net, optimiser, batch.inputs["x"], batch.targets),
-        "adamw": lambda: update(runs["adamw"], batch, 0),
-        "muon": lambda: update(runs["muon"], batch, 0),
-    }
-    peak = matmul_peak()
-    times = interleaved(contestants, rounds, steps)
-    peak = max(peak, matmul_peak())
-    operations = 3 * 2 * total_macs(runs["adamw"].core.config) * BATCH  # type: ignore[arg-type]
-    print("| step | ms | share of peak |\n|---|---|---|")
-    for name, found in times.items():
-        middle = statistics.median(found)
-        print(f"| {name} | {1000 * middle:.1f} | {operations / middle / peak:.2f} |")
+    found = contest(STEPS, arguments, scratch)
+    times = {name: [answer[0] for answer in answers] for name, answers in found.items()}
+    work = 3 * 2 * total_macs(configured("mixer_nano_p4_32")) * BATCH / (2 * SIDE**3)  # in large products
+    print("| step | ms | share of peak, same round | of the best moment | peak memory, MB |\n|---|---|---|---|---|")
+    for name in STEPS[1:]:
+        share = work * ratio(times["peak"], times[name])
+        best = work * min(times["peak"]) / statistics.median(times[name])
+        memory = max(answer[2] for answer in found[name])
+        print(f"| {name} | {1000 * statistics.median(times[name]):.1f} | {share:.2f} | {best:.2f} | {memory:.0f} |")
     print(f"\nratio to timm {ratio(times['timm'], times['adamw']):.2f}; Muon takes ", end="")
     print(f"{100 * (ratio(times['muon'], times['adamw']) - 1):.0f} % more time than AdamW\n")
 
 
-def end_to_end(run: Run, root: Path, rounds: int, steps: int) -> None:
+def end_to_end(arguments: argparse.Namespace, scratch: Path) -> None:
     """Batches and steps together."""
-    net, optimiser = timm_network()
-    progress = Progress()
-    ours = waiting(run.train.range(0, 10**9), progress)
-    theirs = {f"timm, {workers} workers": timm_batches(root, workers) for workers in (0, 2)}
-    contestants: dict[str, Callable[[], Any]] = {
-        name: lambda source=source: plain_step(net, optimiser, *next(source)) for name, source in theirs.items()
-    }
-    contestants["weft"] = lambda: update(run, next(ours), 0)
-    times = interleaved(contestants, rounds, steps)
-    total = (rounds + 1) * steps * statistics.mean(times["weft"])
+    found = contest(WHOLE, arguments, scratch)
+    times = {name: [answer[0] for answer in answers] for name, answers in found.items()}
     print("| end to end | images/s |\n|---|---|")
-    for name, found in times.items():
-        print(f"| {name} | {BATCH / statistics.median(found):,.0f} |")
-    best = min((times[name] for name in theirs), key=statistics.median)
+    for name in WHOLE:
+        print(f"| {name} | {BATCH / statistics.median(times[name]):,.0f} |")
+    best = min((times[name] for name in WHOLE[:2]), key=statistics.median)
+    waited = sum(answer[1] for answer in found["weft"]) / sum(times["weft"])
     print(f"\nratio to the better timm {ratio(best, times['weft']):.2f}; ", end="")
-    print(f"{100 * progress.waited / total:.1f} % of the time is spent waiting for data")
+    print(f"{100 * waited:.1f} % of the time is spent waiting for data")
 
 
 def main() -> None:
@@ -190,14 +231,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=20)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
-        runs = {
-            name: weft_run(arguments.source, name, Path(folder) / name, arguments.threads) for name in ("adamw", "muon")
-        }
-        one_step(runs, arguments.rounds, arguments.steps)
-        fresh = replace(runs["adamw"])
-        end_to_end(fresh, image_folder(fresh, Path(folder) / "images"), arguments.rounds, arguments.steps)
+        one_step(arguments, Path(folder))
+        end_to_end(arguments, Path(folder))
 
 
 if __name__ == "__main__":
