@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from oracles import import_transformers
 
 import weft
+from oracles import import_transformers
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig
 from weft.networks.encoder import features_at, folder_digest, read_encoder
@@ -102,7 +102,6 @@ def test_the_encoder_is_neither_trained_nor_saved(folder: Path) -> None:
 
 
 def test_an_encoder_that_changed_or_went_is_refused(folder: Path, tmp_path: Path) -> None:
-    net = on(folder, "gmlp")
     for path, digest, word in ((str(folder), "0" * 32, "has changed"), (str(tmp_path / "none"), "", "not there")):
         moved = EncoderConfig(folder=path, digest=digest, dim=32, layer=3)
         other = weft.create_model("gmlp_text_tiny", encoder=moved)
