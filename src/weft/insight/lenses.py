@@ -44,6 +44,9 @@ LENSES: dict[str, Lens] = {
     "filters": Lens(options.FiltersOptions, "filters:filters"),
     "field": Lens(options.FieldOptions, "effective_field:field", inputs=("image", "text")),
     "shift": Lens(options.ShiftOptions, "shift:shift", inputs=("image", "text")),
+    "positions": Lens(options.PositionsOptions, "positions:positions", inputs=("image", "text")),
+    "attention": Lens(options.AttentionOptions, "attention:attention", inputs=("image", "text")),
+    "gates": Lens(options.GatesOptions, "gates:gates", inputs=("image", "text")),
 }
 
 

@@ -6,7 +6,7 @@ mean of its maps, one a head; a convolution by what its kernels do to patches: h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ from weft.nn.gates import SpatialGate
 from weft.nn.mixers import PoolingMixer, RandomMixer, TokenMLP
 
 Watched = Attention | TokenMLP
+See = Callable[[str, Tensor, Tensor | None], None]
 ROOM = 2**24  # numbers that the maps of one batch may take: 64 MB
 
 
@@ -95,7 +96,10 @@ class Means:
     their median length, each pair of tokens averaged over the texts that have both.
     """
 
-    def __init__(self, subject: Subject, layers: dict[str, Watched], examples: int) -> None:
+    def __init__(
+        self, subject: Subject, layers: Mapping[str, Watched], examples: int, see: See = lambda name, maps, mask: None
+    ) -> None:
+        """Average over `examples`; `see` is shown the maps of every layer and batch on the way."""
         self.sums: dict[str, Tensor] = {}
         self.counts: dict[str, Tensor] = {}
         lengths: list[int] = []
@@ -109,6 +113,7 @@ class Means:
                     subject.network(**batch.inputs)
                 for name, each in maps.items():
                     self._add(name, *self._seen(each, batch.inputs.get("mask")))
+                    see(name, each, batch.inputs.get("mask"))
                 if "mask" in batch.inputs:
                     lengths += batch.inputs["mask"].sum(1).tolist()
         text = subject.config.input == "text"

@@ -67,3 +67,30 @@ class ShiftOptions:
     """Largest shift, in pixels or tokens."""
     others: Annotated[tuple[Path, ...], arg(name="with", metavar="RUN …")] = ()
     """Further runs for the same chart."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class PositionsOptions:
+    """The sinusoidal table and its rotation; learned positions and how similar they are."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class AttentionOptions:
+    """Maps of every head: where they look, how far, how evenly, and what reaches the output."""
+
+    examples: Count = 256
+    """Examples that maps and figures are averaged over."""
+    shown: Count = 8
+    """Examples that are drawn."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class GatesOptions:
+    """Matrices over tokens of all families: how Toeplitz, how local, and what projecting them costs."""
+
+    examples: Count = 256
+    """Examples that attention's maps and a token MLP's slopes are averaged over, and that --project measures."""
+    project: bool = False
+    """Replace each gate by its nearest Toeplitz matrix and measure the change in loss."""
+    others: Annotated[tuple[Path, ...], arg(name="with", metavar="RUN …")] = ()
+    """Further runs for the same chart."""
