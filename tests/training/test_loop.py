@@ -14,7 +14,7 @@ from torch import nn
 
 from training.runs import assert_same_bits, configure, curve, last_checkpoint, train
 from weft.errors import WeftError
-from weft.training import session
+from weft.training import prepare, session
 from weft.training.course import ROLLBACKS, TrainingFailed
 from weft.training.display import Silent
 from weft.training.ema import MovingAverage
@@ -95,14 +95,14 @@ class Listen(Silent):
 def poisoned_run(folder: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> tuple[dict[str, Any], list[str]]:
     """A run whose layer `layers.0` goes infinite in step 18 (after the probe's 25 passes), `times` times."""
     display = Listen()
-    original = session.create_network
+    original = prepare.create_network
 
     def create(*arguments: Any) -> Any:
         net = original(*arguments)
         net.layers[0].register_forward_hook(Poison(at=25 + 17, times=times))
         return net
 
-    monkeypatch.setattr(session, "create_network", create)
+    monkeypatch.setattr(prepare, "create_network", create)
     record = session.start(configure(steps=30), folder, display).record
     assert record is not None
     return record, display.said

@@ -75,7 +75,8 @@ def dispatch(words: list[str]) -> int:
         raise WeftError(f"there is no verb {words[0]!r}; {nearest(words[0], VERBS)} `weft --help` lists all")
     verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
-    return int(verb.run(parse(verb.Arguments, words[0], words[1:], defaults)) or 0)
+    arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb
+    return int(verb.run(parse(arguments, words[0], words[1:], defaults)) or 0)
 
 
 def parse(arguments: Any, verb: str, words: list[str], defaults: Any = None) -> Any:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.errors import WeftError
-from weft.training import yaml_file
+from weft.commands import running
 from weft.training.config import RunConfig
-from weft.training.folder import create, free_name, open_run
-
-MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
 
 
 @configure(OmitArgPrefixes)
@@ -41,121 +36,9 @@ class Arguments:
     """Print the configuration as YAML and stop."""
 
 
-def defaults(words: list[str]) -> Arguments:
+def defaults(words: list[str]) -> Any:
     """What flags start from: a recipe, a file, or the run that is to be resumed."""
-    given = {flag: value_of(words, flag) for flag in ("--recipe", "--config", "--resume")}
-    if sum(value is not None for value in given.values()) > 1:
-        raise WeftError("give one of --recipe, --config and --resume")
-    if given["--recipe"] is not None:
-        from weft.training.recipes import recipe
-
-        return Arguments(config=recipe(given["--recipe"]))
-    if given["--config"] is not None:
-        path = Path(given["--config"])
-        values = yaml_file.read_mapping(path)
-        return Arguments(config=yaml_file.from_dict(RunConfig, values.get("config", values), f"{path}: "))
-    if given["--resume"] is not None:
-        return Arguments(config=open_run(Path(given["--resume"])).config())
-    return Arguments()
+    return running.starting_point(words, Arguments)
 
 
-def value_of(words: list[str], flag: str) -> str | None:
-    """The word after `flag`, or after its equals sign."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == flag and following:
-            return following
-        if word.startswith(flag + "="):
-            return word.partition("=")[2]
-    return None
-
-
-def run(arguments: Arguments) -> int:
-    """Start or resume; 0 when the run ended, 128 + signal when it was interrupted."""
-    if arguments.print_config:
-        print(yaml_file.write(arguments.config), end="")
-        return 0
-    folder = arguments.resume
-    if folder is not None:
-        refuse_changes(folder, arguments.config)
-    elif arguments.processes > 1:
-        folder = prepare(arguments)
-    if arguments.processes > 1:
-        assert folder is not None
-        from weft.training.launch import launch
-
-        launch(folder, arguments.processes, arguments.config.execution.strategy)
-    return train(arguments, folder)
-
-
-def prepare(arguments: Arguments) -> Path:
-    """A folder with the configuration alone, for several processes to find."""
-    path = arguments.output or default_output(arguments.config)
-    create(path).write_asked(arguments.config)
-    return path
-
-
-def train(arguments: Arguments, folder: Path | None) -> int:
-    """Run in this process."""
-    from weft.training import session
-
-    if folder is None and restarted(arguments):
-        folder = arguments.output or latest_output(arguments.config)
-    if folder is not None:
-        outcome = session.resume(folder, execution=arguments.config.execution)
-    else:
-        outcome = session.start(arguments.config, arguments.output or default_output(arguments.config))
-    if int(os.environ.get("RANK", "0")):
-        return 128 + outcome.signal if outcome.signal else 0
-    return tell(outcome)
-
-
-def tell(outcome: object) -> int:
-    """Print how the session ended."""
-    from weft.training.session import Outcome
-
-    assert isinstance(outcome, Outcome)
-    if outcome.record is None:
-        print(f"stopped and saved; continue with: weft train --resume {outcome.folder}")
-        return 128 + outcome.signal
-    record = outcome.record
-    if record["status"] == "failed":
-        raise WeftError(f"{outcome.folder} has failed: {record['reason']}")
-    metric = record["metric"]
-    already = "" if outcome.fresh else "already "
-    print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the reporting split, in {outcome.folder}")
-    return 0
-
-
-def refuse_changes(folder: Path, config: RunConfig) -> None:
-    """A resumed run keeps its configuration, but for where and how it is computed."""
-    stored = open_run(folder).config()
-    free = {name: getattr(config.execution, name) for name in MAY_CHANGE}
-    changed = yaml_file.difference(replace(stored, execution=replace(stored.execution, **free)), config)
-    if changed:
-        raise WeftError(
-            f"{folder} was started with another configuration ({'; '.join(changed)}); "
-            f"resume it without these flags, or start a new run"
-        )
-
-
-def restarted(arguments: Arguments) -> bool:
-    """Whether torchrun has started this process again after a failure and there is something to go on from."""
-    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    path = arguments.output or latest_output(arguments.config)
-    return again and path is not None and (path / "run.yaml").is_file()
-
-
-def run_name(config: RunConfig) -> str:
-    """A readable name: source, network and seed."""
-    source = Path(config.source).name.replace(":", "-") or "run"
-    return f"{source}-{config.model}-seed{config.seed}"
-
-
-def default_output(config: RunConfig) -> Path:
-    return free_name(Path("runs"), run_name(config))
-
-
-def latest_output(config: RunConfig) -> Path | None:
-    """The newest folder that `default_output` has named."""
-    found = list(Path("runs").glob(run_name(config) + "*"))
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+run = running.run

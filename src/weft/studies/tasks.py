@@ -12,6 +12,8 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,11 +36,14 @@ from weft.training.display import Plain, Silent
 from weft.training.evaluation import outputs_of
 from weft.training.fabric import join
 from weft.training.folder import RunFolder, open_run
+from weft.training.kinds import AnyConfig
 from weft.training.metrics import headline
-from weft.training.prepare import Opened, gather, open_data, role
+from weft.training.prepare import Opened, gather, open_data
 from weft.training.pretrained import read_network
+from weft.training.run import Run
 
 MEASURE_SECONDS = 0.6  # of steps for a choice of schedule: enough for a ratio within some percent
+PREDICT_SECONDS = 4.0  # of steps for a prediction of hours
 
 
 @lru_cache(maxsize=2)
@@ -77,19 +82,39 @@ def look(config: RunConfig) -> Facts:
     )
 
 
-def step_seconds(config: RunConfig, threads: int) -> float:
+def step_seconds(config: AnyConfig, threads: int) -> float:
     """Mean seconds of a training step on so many threads, measured for a moment; nothing is kept."""
+    with trial_run(config, threads) as run:
+        return median_step(run, MEASURE_SECONDS)
+
+
+def run_seconds(config: AnyConfig, threads: int) -> tuple[float, float]:
+    """Seconds of a training step and of an evaluation on the selection split, measured for some seconds."""
+    with trial_run(config, threads) as run:
+        step = median_step(run, PREDICT_SECONDS)
+        each = probe.timed(lambda: probe.evaluate_once(run))
+        return step, each * len(run.select or ())
+
+
+@contextmanager
+def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
+    """A run that leaves nothing behind, for timing."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as path:
         materials = gather(config, None, data_of(config))
         team = join("cpu", "auto")
         run = session.assemble(RunFolder(Path(path)), config, None, team, materials, Silent())
         torch.set_num_threads(threads)
-        probe.mean_step(run, steps=1, skipped=1)
-        times: list[float] = []
-        started = time.perf_counter()
-        while time.perf_counter() - started < MEASURE_SECONDS:
-            times.append(probe.mean_step(run, steps=4, skipped=1))
+        yield run
+
+
+def median_step(run: Run, duration: float) -> float:
+    """Median over groups of steps, so that a moment's disturbance does not count."""
+    probe.mean_step(run, steps=1, skipped=1)
+    times: list[float] = []
+    started = time.perf_counter()
+    while time.perf_counter() - started < duration:
+        times.append(probe.mean_step(run, steps=4, skipped=1))
     return float(np.median(times))
 
 
@@ -115,14 +140,14 @@ def inference(path: Path) -> dict[str, float]:
     stored = path / "inference.json"
     if stored.is_file():
         return dict(json.loads(stored.read_text()))
-    config = open_run(path).config()
+    config = open_run(path).labelled()
     source, transform = data_of(config)
     _, network, _ = read_network(path)
     network.eval()
     torch.set_num_threads(1)
     small = RunConfig(source=config.source, model=config.model, network=config.network, transform=config.transform)
     materials = gather(small, None, (source, transform))
-    batch = role(small, materials, "report")[0]
+    batch = materials.batches("report")[0]
     batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
     one = {name: value[:1] for name, value in batch.inputs.items()}
     seconds = quickest(lambda: network(**batch_inputs), 5)
@@ -132,7 +157,7 @@ def inference(path: Path) -> dict[str, float]:
         "threads": 1.0,
     }
     if isinstance(transform, TextTransform):
-        found["tokens"] = mean_tokens(role(small, materials, "train"))
+        found["tokens"] = mean_tokens(materials.batches("train"))
     write_json(stored, found)
     return found
 
@@ -188,7 +213,7 @@ def data_address(pixels: np.ndarray) -> str:
 
 def accuracy_on(path: Path, split: str) -> float:
     """Accuracy of a run's network on a split of its own source, its share of the rows alone."""
-    config = open_run(path).config()
+    config = open_run(path).labelled()
     source, transform = data_of(config)
     _, network, _ = read_network(path)
     loader = batches(source, split, batch_size=256, transform=transform, train=False)

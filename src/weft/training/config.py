@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import AfterValidator, ConfigDict, ValidationInfo
@@ -158,6 +158,8 @@ Overrides = Annotated[
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RunConfig:
     """One run: a network trained on a source."""
+
+    kind: ClassVar[str] = "train"
 
     source: Positional[str] = ""
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""

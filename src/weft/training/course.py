@@ -13,9 +13,8 @@ from weft.data.loader import Batch
 from weft.errors import WeftError
 from weft.nn.noise import example_noise
 from weft.training.checkpoints import Checkpoint
-from weft.training.evaluation import mean_loss, outputs_of, weights_of
+from weft.training.evaluation import outputs_of, weights_of
 from weft.training.fabric import whole
-from weft.training.metrics import headline
 from weft.training.norms import Norms
 from weft.training.run import Run
 from weft.training.state import Best, Progress, capture, restore
@@ -72,11 +71,12 @@ def evaluate(run: Run, progress: Progress) -> None:
         return
     with weights_of(run.core, run.ema.average if run.ema else None):
         outputs, targets = outputs_of(run.net, run.select, run.team)
-        metric = headline(run.objective.task, run.objective.answers(outputs), targets)
-        loss = mean_loss(run.objective, outputs, targets)
-        if progress.best.beaten_by(metric, loss):
+        metric = run.objective.headline(outputs, targets)
+        loss = run.objective.mean_loss(outputs, targets)
+        score = -metric if run.objective.lower_is_better else metric
+        if progress.best.beaten_by(score, loss):
             weights = {name: whole(value) for name, value in run.core.state_dict().items()}
-            progress.best = Best(progress.step, metric, loss, weights)
+            progress.best = Best(progress.step, score, loss, weights)
     event = {
         "kind": "evaluation",
         "step": progress.step,

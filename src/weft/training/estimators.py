@@ -28,7 +28,7 @@ from weft.training.metrics import class_probabilities
 from weft.training.objective import create_objective
 from weft.training.optimisers import create_optimiser
 from weft.training.predictor import Predictor
-from weft.training.prepare import Materials, check_source, create_network, role, size_network
+from weft.training.prepare import Materials, check_source, size_network
 from weft.training.pretrained import Card
 from weft.training.probe import draft
 from weft.training.run import Run
@@ -112,18 +112,17 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
     """Train without a folder; returns the network with its last weights."""
     transform = fit_transform(source, config.transform)
     objective = create_objective(source.task, source.splits["train"].targets, len(source.classes))
-    materials = Materials(source, transform, size_network(config, source, transform), objective)
-    core = create_network(materials.network, config.seed)
-    loader = role(config, materials, "train")
+    materials = Materials(config, source, transform, size_network(config, source, transform), objective)
+    core = materials.create()
+    loader = materials.batches("train")
     plan = draft(config, loader.steps_per_epoch, "")
-    groups = core.parameter_groups(config.optimisation.weight_decay)
     run = Run(
         config=config,
         plan=plan,
         team=Alone(),
         core=core,
         net=core,
-        optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
+        optimiser=create_optimiser(config.optimisation.opt, materials.groups(core), plan.lr, core),
         objective=objective,
         ema=None,
         train=loader,

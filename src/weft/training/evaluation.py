@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from weft.training.fabric import Alone, Team, fill
-from weft.training.objective import Objective
 
 
 @torch.no_grad()
@@ -26,12 +25,6 @@ def outputs_of(net: nn.Module, batches: Iterable[Any], team: Team | None = None)
         outputs.append(team.concatenate(local).cpu())
         targets.append(team.concatenate(batch.targets.to(team.device)).cpu())
     return torch.cat(outputs), torch.cat(targets)
-
-
-def mean_loss(objective: Objective, outputs: Tensor, targets: Tensor) -> float:
-    """Loss over a whole split, without label smoothing's floor being hidden: the training objective itself."""
-    weight = objective.example_weights(targets).sum()
-    return float(objective.losses(outputs, targets).double().sum() / weight)
 
 
 @contextmanager

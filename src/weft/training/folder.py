@@ -20,6 +20,7 @@ from weft.errors import WeftError
 from weft.training import yaml_file
 from weft.training.atomic import write_bytes, write_json
 from weft.training.config import RunConfig
+from weft.training.kinds import AnyConfig, config_class
 from weft.training.plan import Plan
 
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
@@ -39,9 +40,19 @@ class RunFolder:
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
-    def config(self) -> RunConfig:
-        """What was asked."""
-        return yaml_file.from_dict(RunConfig, self._asked()["config"], f"{self.path / 'run.yaml'}: ")
+    def config(self) -> AnyConfig:
+        """What was asked, of whatever kind the run is."""
+        asked, where = self._asked(), f"{self.path / 'run.yaml'}: "
+        return yaml_file.from_dict(config_class(asked.get("kind", "train"), where), asked["config"], where)
+
+    def labelled(self) -> RunConfig:
+        """What was asked, of a run that has learnt classes or numbers; others are refused."""
+        config = self.config()
+        if not isinstance(config, RunConfig):
+            raise WeftError(
+                f"{self.path} is of kind {config.kind} and knows no classes; `weft finetune` teaches it some"
+            )
+        return config
 
     def plan(self) -> Plan | None:
         """What was measured, or None when the run was stopped before its probe ended."""
@@ -59,9 +70,10 @@ class RunFolder:
             )
         return values
 
-    def write_asked(self, config: RunConfig, plan: Plan | None = None) -> None:
+    def write_asked(self, config: AnyConfig, plan: Plan | None = None) -> None:
         """Write run.yaml."""
-        content: dict[str, Any] = {"format": FORMAT, "weft": __version__, "config": yaml_file.to_dict(config)}
+        content: dict[str, Any] = {"format": FORMAT, "weft": __version__, "kind": config.kind}
+        content["config"] = yaml_file.to_dict(config)
         if plan is not None:
             content["plan"] = yaml_file.to_dict(plan)
         write_bytes(self.path / "run.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())

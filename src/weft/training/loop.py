@@ -49,7 +49,7 @@ def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
     plan, step = run.plan, progress.step
     lr = plan.lr * progress.rate_scale * rate(run.config.optimisation.sched, step, plan.steps, plan.warmup)
     for group in run.optimiser.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group.get("share", 1.0)
     logging = plan.due_log(step + 1)
     loss, norms, sound = update(run, batch, step, measure=logging)
     progress.step += 1
@@ -67,7 +67,7 @@ def update(run: Run, batch: Batch, step: int, measure: bool = False) -> tuple[Te
     """
     run.net.train()
     device, objective = run.team.device, run.objective
-    count = batch.size if objective.weights is None else run.team.sum(objective.example_weights(batch.targets).sum())
+    count = objective.count(batch.targets, batch.size, run.team.sum)
     parts = micro_batches(batch, run.config.optimisation.accumulate)
     total = torch.zeros((), device=device)
     for number, part in enumerate(parts):

@@ -7,9 +7,9 @@ ranks add up to the loss of the batch, so their gradients add up to its gradient
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -18,6 +18,36 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.nn.losses import Task, example_losses
+from weft.training.metrics import HEADLINE, headline
+
+
+class Goal(Protocol):
+    """What the loop and the evaluations ask of an objective. Outputs (n, …) and targets (n, …) are a network's and a
+    batch's, of a micro-batch or of a whole split; what they hold is between the network and its objective."""
+
+    @property
+    def guess(self) -> float:
+        """Loss of the best answer that does not look at the inputs."""
+
+    @property
+    def metric(self) -> str:
+        """Name of the number that selection goes by."""
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a smaller headline wins."""
+
+    def count(self, targets: Tensor, size: int, add: Callable[[Tensor], Tensor]) -> Tensor | int:
+        """What the sums of a batch are divided by; `size` is its number of examples and `add` sums over ranks."""
+
+    def share(self, outputs: Tensor, targets: Tensor, count: Tensor | int) -> Tensor:
+        """Contribution of a micro-batch to the loss of its batch: ()."""
+
+    def mean_loss(self, outputs: Tensor, targets: Tensor) -> float:
+        """Loss over a whole split."""
+
+    def headline(self, outputs: Tensor, targets: Tensor) -> float:
+        """The number that selection goes by, over a whole split."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +65,11 @@ class Objective:
     scale: float = 1.0
     guess: float = math.inf
     """loss of the best constant answer: a network that stays there has learnt nothing from its inputs"""
+    lower_is_better = False
+
+    @property
+    def metric(self) -> str:
+        return HEADLINE[self.task]
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Weighted loss of each example: (batch,)."""
@@ -56,9 +91,21 @@ class Objective:
             return weights[0] + targets * (weights[1] - weights[0])
         return targets @ weights if targets.ndim == 2 else weights[targets]
 
+    def count(self, targets: Tensor, size: int, add: Callable[[Tensor], Tensor]) -> Tensor | int:
+        """Sum of the example weights of a batch over all ranks."""
+        return size if self.weights is None else add(self.example_weights(targets).sum())
+
     def share(self, outputs: Tensor, targets: Tensor, count: Tensor | int) -> Tensor:
         """Contribution of a micro-batch to the loss of a batch whose example weights sum to `count`: ()."""
         return self.losses(outputs, targets).sum() / count
+
+    def mean_loss(self, outputs: Tensor, targets: Tensor) -> float:
+        """Loss over a whole split, without label smoothing's floor being hidden: the training objective itself."""
+        weight = self.example_weights(targets).sum()
+        return float(self.losses(outputs, targets).double().sum() / weight)
+
+    def headline(self, outputs: Tensor, targets: Tensor) -> float:
+        return headline(self.task, self.answers(outputs), targets)
 
 
 def create_objective(

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
-from weft.training.config import STRICT, RunConfig
+from weft.training.config import STRICT
+from weft.training.kinds import AnyConfig
 
 DEFAULT_EPOCHS = 10
 
@@ -51,7 +52,7 @@ class Plan:
         return step % self.checkpoint_every == 0 or step == self.steps
 
 
-def steps_asked(config: RunConfig, steps_per_epoch: int) -> int | None:
+def steps_asked(config: AnyConfig, steps_per_epoch: int) -> int | None:
     """Steps that the budget names, or None for a budget of time."""
     budget = config.budget
     if budget.budget is not None:
@@ -61,7 +62,7 @@ def steps_asked(config: RunConfig, steps_per_epoch: int) -> int | None:
     return max(1, math.ceil((budget.epochs or DEFAULT_EPOCHS) * steps_per_epoch))
 
 
-def warmup_steps(config: RunConfig, steps: int, steps_per_epoch: int) -> int:
+def warmup_steps(config: AnyConfig, steps: int, steps_per_epoch: int) -> int:
     """Steps of warm-up, never more than half the run."""
     epochs = config.optimisation.warmup_epochs
     asked = steps / 20 if epochs is None else epochs * steps_per_epoch

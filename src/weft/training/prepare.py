@@ -1,13 +1,18 @@
-"""From a configuration to the things a run works with: source, transform, batches, network, objective."""
+"""From a configuration to the things a run works with: source, transform, batches, network, objective.
+
+`gather` serves every kind of run. What it returns answers the questions of `Ingredients`; `Materials` is that of a
+supervised run, and others (pre-training, fine-tuning) bring or derive their own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from weft.data import noise, preprocess
 from weft.data.fitting import fit
@@ -21,19 +26,117 @@ from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, configured, list_models
 from weft.nn.losses import outputs_for
 from weft.training.config import RunConfig
-from weft.training.objective import Objective, create_objective
+from weft.training.kinds import KINDS, AnyConfig, function
+from weft.training.metrics import Metrics, measure
+from weft.training.objective import Goal, Objective, create_objective
+from weft.training.optimisers import Groups
+from weft.training.predictions import predictions, write_predictions
+from weft.training.pretrained import Card, write_network
 
 INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network
 
 
+class Ingredients(Protocol):
+    """What a session asks of the things that a run works with, whatever its kind."""
+
+    @property
+    def network(self) -> NetworkConfig:
+        """Of the network that the folder will hold."""
+
+    @property
+    def objective(self) -> Goal:
+        """What is minimised."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what was decided on the way."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the data; a resumed run must find the same."""
+
+    def require(self, fingerprint: str) -> None:
+        """Refuse to go on when what the run was started with has changed."""
+
+    def create(self) -> torch.nn.Module:
+        """What is trained, with its initial weights."""
+
+    def groups(self, core: Any) -> Groups:
+        """Its parameters for the optimiser. A group may hold `share`, a factor on the rate of the plan."""
+
+    def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
+        """The batches of train, select or report."""
+
+    def save_transform(self, folder: Path) -> None:
+        """Write what turns raw inputs into tensors, before the first step."""
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
+        """All metrics of a split."""
+
+    def described(self) -> dict[str, Any]:
+        """The data, for the record."""
+
+    def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
+        """Write the trained network, if there is one, and what it says of the reporting split."""
+
+
 @dataclass(frozen=True)
 class Materials:
-    """What a configuration names, opened and made."""
+    """What the configuration of a supervised run names, opened and made."""
 
+    config: RunConfig
     source: Source
     transform: Transform
     network: NetworkConfig
     objective: Objective
+
+    @property
+    def notes(self) -> list[str]:
+        return self.source.notes
+
+    @property
+    def fingerprint(self) -> str:
+        return self.source.fingerprint
+
+    def require(self, fingerprint: str) -> None:
+        self.source.require(fingerprint)
+
+    def create(self) -> Network:
+        return create_network(self.network, self.config.seed)
+
+    def groups(self, core: Network) -> Groups:
+        return core.parameter_groups(self.config.optimisation.weight_decay)
+
+    def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
+        """Shuffled and augmented for `train`, else every example once in order."""
+        return batches(
+            self.source,
+            role,
+            batch_size=self.config.optimisation.batch_size,
+            seed=self.config.seed,
+            transform=self.transform,
+            augment=self.config.augment,
+            rank=rank,
+            world=world,
+            workers=self.config.execution.workers,
+        )
+
+    def save_transform(self, folder: Path) -> None:
+        self.transform.save(folder)
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
+        return measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
+
+    def described(self) -> dict[str, Any]:
+        source = self.source
+        return {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes}
+
+    def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
+        objective = self.objective
+        write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
+        if weights is not None:
+            card = Card(self.config.model, objective.task, self.source.classes, objective.centre, objective.scale)
+            write_network(folder, card, self.network, weights, self.transform)
 
 
 Opened = tuple[Source, Transform]
@@ -62,7 +165,16 @@ def thinned(source: Source, share: float) -> Source:
     return replace(source, splits={**source.splits, "train": less})
 
 
-def gather(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials:
+@overload
+def gather(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials: ...
+@overload
+def gather(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Ingredients: ...
+def gather(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Any:
+    """What a run of any kind works with; what is stored in `folder` is used again, and `opened` need not be opened."""
+    return function(KINDS[config.kind].gather)(config, folder, opened)
+
+
+def gather_labelled(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials:
     """Open the source, fit the transform (or load the one in `folder`) and size the network to both."""
     check_names(config)
     source = opened[0] if opened else read_source(config)
@@ -79,7 +191,7 @@ def gather(config: RunConfig, folder: Path | None = None, opened: Opened | None 
         config.objective.smoothing,
         config.objective.class_weights,
     )
-    return Materials(source, transform, size_network(config, source, transform), objective)
+    return Materials(config, source, transform, size_network(config, source, transform), objective)
 
 
 def check_names(config: RunConfig) -> None:
@@ -138,18 +250,3 @@ def create_network(network: NetworkConfig, seed: int) -> Network:
     """The network with the initial weights that `seed` decides."""
     torch.manual_seed(seed)
     return build(network)
-
-
-def role(config: RunConfig, materials: Materials, name: str, rank: int = 0, world: int = 1) -> Batches:
-    """The batches of one role: shuffled and augmented for `train`, else every example once in order."""
-    return batches(
-        materials.source,
-        name,
-        batch_size=config.optimisation.batch_size,
-        seed=config.seed,
-        transform=materials.transform,
-        augment=config.augment,
-        rank=rank,
-        world=world,
-        workers=config.execution.workers,
-    )

@@ -15,9 +15,10 @@ from typing import Literal
 import torch
 
 from weft.training import memory
-from weft.training.config import RunConfig, seconds
+from weft.training.config import seconds
 from weft.training.course import save
 from weft.training.evaluation import outputs_of
+from weft.training.kinds import AnyConfig
 from weft.training.loop import update
 from weft.training.optimisers import USUAL_RATE
 from weft.training.plan import Plan, steps_asked, warmup_steps
@@ -34,7 +35,7 @@ CHECKPOINT_SHARE = 0.005  # of the time, at most: half of what is allowed, since
 STATES = {"gd": 0, "sgd": 0, "momentum": 1, "adagrad": 1, "muon": 2}  # tensors a weight; Adam and its kin have two
 
 
-def draft(config: RunConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
+def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
     """The plan as far as it is known without measuring."""
     steps = steps_asked(config, steps_per_epoch) or 1
     lr = config.optimisation.lr
@@ -82,7 +83,7 @@ def measure(run: Run, started: float) -> Plan:
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
-def schedule(plan: Plan, config: RunConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
+def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
     """Steps, intervals and predictions from the measured seconds; `rest` is what is left of a budget of time."""
     interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
     checkpoint_every = config.execution.checkpoint_every or max(1, math.ceil(interval / step))
@@ -141,7 +142,7 @@ def chosen_rate(run: Run) -> float:
 
     def step(number: int, lr: float) -> float:
         for group in run.optimiser.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group.get("share", 1.0)
         loss, _, sound = update(run, run.train[number], number)
         return float(run.team.sum(loss)) if sound else math.nan
 

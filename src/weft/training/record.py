@@ -22,6 +22,7 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
     examples = progress.step * run.config.optimisation.batch_size
     return {
         **facts,
+        "kind": run.config.kind,
         "config": yaml_file.to_dict(run.config),
         "plan": yaml_file.to_dict(run.plan),
         "environment": environment(run),

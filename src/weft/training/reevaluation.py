@@ -7,8 +7,9 @@ from pathlib import Path
 from weft.data.loader import batches
 from weft.data.source import Source, open_source
 from weft.errors import WeftError
-from weft.training.evaluation import mean_loss, outputs_of
+from weft.training.evaluation import outputs_of
 from weft.training.folder import open_run
+from weft.training.kinds import KINDS, function
 from weft.training.metrics import Metrics, measure
 from weft.training.predictor import Predictor, load
 
@@ -17,7 +18,13 @@ def evaluate_run(path: Path, source: str | None = None, split: str = "report", b
     """Loss and metrics of a run's network on a split of a source; by default what its record reports."""
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
-    config = open_run(path).config()
+    metrics: Metrics = function(KINDS[open_run(path).config().kind].evaluate)(path, source, split, batch_size)
+    return metrics
+
+
+def evaluate_classifier(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
+    """The same for a run that has learnt targets, classes or numbers."""
+    config = open_run(path).labelled()
     predictor = load(path)
     opened = open_source(config.source, config.reading) if source is None else open_source(source)
     check(predictor, opened)
@@ -25,7 +32,7 @@ def evaluate_run(path: Path, source: str | None = None, split: str = "report", b
     outputs, targets = outputs_of(predictor.network, loader)
     objective = predictor.card.objective()
     metrics = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
-    return {"examples": len(targets), "loss": mean_loss(objective, outputs, targets), **metrics}
+    return {"examples": len(targets), "loss": objective.mean_loss(outputs, targets), **metrics}
 
 
 def check(predictor: Predictor, source: Source) -> None:

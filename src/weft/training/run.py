@@ -10,11 +10,11 @@ from torch.optim import Optimizer
 
 from weft.data.loader import Batches
 from weft.training.checkpoints import CheckpointStore
-from weft.training.config import RunConfig
 from weft.training.ema import MovingAverage
 from weft.training.fabric import Team
 from weft.training.journal import Journal
-from weft.training.objective import Objective
+from weft.training.kinds import AnyConfig
+from weft.training.objective import Goal
 from weft.training.plan import Plan
 from weft.training.state import Progress
 
@@ -36,13 +36,13 @@ class Run:
     Without a folder there is no store to go back to, and without a selection split no best.
     """
 
-    config: RunConfig
+    config: AnyConfig
     plan: Plan
     team: Team
     core: nn.Module
     net: nn.Module
     optimiser: Optimizer
-    objective: Objective
+    objective: Goal
     ema: MovingAverage | None
     train: Batches
     select: Batches | None

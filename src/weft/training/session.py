@@ -18,7 +18,6 @@ from weft.networks.formulas import total_macs
 from weft.training import course, probe
 from weft.training import folder as run_folder
 from weft.training.checkpoints import CheckpointStore
-from weft.training.config import RunConfig
 from weft.training.course import TrainingFailed
 from weft.training.display import Silent, choose_display, duration
 from weft.training.ema import MovingAverage
@@ -26,14 +25,12 @@ from weft.training.evaluation import outputs_of, weights_of
 from weft.training.fabric import Team, join
 from weft.training.folder import RunFolder
 from weft.training.journal import Journal
+from weft.training.kinds import AnyConfig
 from weft.training.loop import train
 from weft.training.memory import gigabytes
-from weft.training.metrics import HEADLINE, measure
 from weft.training.optimisers import SHARDED, create_optimiser
 from weft.training.plan import Plan
-from weft.training.predictions import predictions, write_predictions
-from weft.training.prepare import Materials, Opened, create_network, gather, role
-from weft.training.pretrained import Card, write_network
+from weft.training.prepare import Ingredients, gather
 from weft.training.record import make_record
 from weft.training.run import Run
 from weft.training.state import Progress
@@ -50,7 +47,7 @@ class Outcome:
     """whether this session did the work, rather than find it done"""
 
 
-def start(config: RunConfig, path: Path, display: Silent | None = None, opened: Opened | None = None) -> Outcome:
+def start(config: AnyConfig, path: Path, display: Silent | None = None, opened: Any = None) -> Outcome:
     """Begin a new run in `path`; `opened` saves a study of many runs from reading the same data again."""
     started = time.perf_counter()
     team = join(config.execution.device, config.execution.strategy)
@@ -67,7 +64,7 @@ def start(config: RunConfig, path: Path, display: Silent | None = None, opened: 
         raise
 
 
-def resume(path: Path, display: Silent | None = None, execution: Any = None, opened: Opened | None = None) -> Outcome:
+def resume(path: Path, display: Silent | None = None, execution: Any = None, opened: Any = None) -> Outcome:
     """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed."""
     started = time.perf_counter()
     folder = run_folder.open_run(path)
@@ -81,21 +78,19 @@ def resume(path: Path, display: Silent | None = None, execution: Any = None, ope
     return work(folder, config, team, display or choose_display(team.rank), started, opened)
 
 
-def check_strategy(config: RunConfig, team: Team) -> None:
+def check_strategy(config: AnyConfig, team: Team) -> None:
     if config.execution.strategy == "fsdp" and config.optimisation.opt not in SHARDED:
         raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
 
 
-def work(
-    folder: RunFolder, config: RunConfig, team: Team, display: Silent, started: float, opened: Opened | None
-) -> Outcome:
+def work(folder: RunFolder, config: AnyConfig, team: Team, display: Silent, started: float, opened: Any) -> Outcome:
     """Everything between an open folder and its record."""
     lock = folder.lock() if team.rank == 0 else None
     try:
         materials = gather(config, folder.path, opened)
         plan = folder.plan()
         if plan is not None:
-            materials.source.require(plan.fingerprint)
+            materials.require(plan.fingerprint)
         run = assemble(folder, config, plan, team, materials, display)
         run, progress = set_out(run, folder, started) if plan is None else pick_up(run)
         announce(run, materials, display)
@@ -106,18 +101,18 @@ def work(
 
 
 def assemble(
-    folder: RunFolder, config: RunConfig, plan: Plan | None, team: Team, materials: Materials, display: Silent
+    folder: RunFolder, config: AnyConfig, plan: Plan | None, team: Team, materials: Ingredients, display: Silent
 ) -> Run:
     """The network, its optimiser and its batches, at step 0."""
-    loaders = {name: role(config, materials, name, team.rank, team.world) for name in ("train", "select")}
-    plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.source.fingerprint)
+    loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "select")}
+    plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.fingerprint)
     set_threads(plan.threads, team.world)
-    core = create_network(materials.network, config.seed)
+    core = materials.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
-        materials.transform.save(folder.path)
+        materials.save_transform(folder.path)
     net = team.place(core)
     team.use(plan.precision)
-    groups = core.parameter_groups(config.optimisation.weight_decay)
+    groups = materials.groups(core)
     return Run(
         config=config,
         plan=plan,
@@ -167,10 +162,10 @@ def pick_up(run: Run) -> tuple[Run, Progress]:
     return run, progress
 
 
-def announce(run: Run, materials: Materials, display: Silent) -> None:
+def announce(run: Run, materials: Ingredients, display: Silent) -> None:
     """Say what is about to happen: the probe's predictions and what the source decided."""
     plan, parameters = run.plan, sum(p.numel() for p in run.core.parameters())
-    for note in materials.source.notes:
+    for note in materials.notes:
         display.say(note)
     epochs = plan.steps / plan.steps_per_epoch
     form = f"{plan.precision}{', compiled' if plan.compile else ''}, {plan.threads} threads"
@@ -180,10 +175,10 @@ def announce(run: Run, materials: Materials, display: Silent) -> None:
         f"predicted: {duration(plan.seconds)}, {gigabytes(plan.memory)}, cost {plan.cost:.4f} "
         f"at {run.config.execution.price_per_hour:g} an hour"
     )
-    display.begin(plan, run.config.optimisation.batch_size, HEADLINE[run.objective.task])
+    display.begin(plan, run.config.optimisation.batch_size, run.objective.metric)
 
 
-def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Materials, display: Silent) -> Outcome:
+def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, display: Silent) -> Outcome:
     """Train; then report, or leave a resumable folder behind."""
     with Signals() as signals:
         try:
@@ -200,31 +195,22 @@ def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Materi
 
 
 def finish(
-    run: Run, progress: Progress, folder: RunFolder, materials: Materials, facts: dict[str, Any]
+    run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Report the best weights on the reporting split, which is read here and nowhere else, and write what came out."""
-    source, network = materials.source, materials.network
-    objective = run.objective
     best = progress.best.weights or None
     with weights_of(run.core, best):
-        outputs, targets = outputs_of(
-            run.net, role(run.config, materials, "report", run.team.rank, run.team.world), run.team
-        )
-    answers = objective.answers(outputs)
-    metrics = measure(objective.task, answers, targets, len(source.classes))
-    card = Card(run.config.model, objective.task, source.classes, objective.centre, objective.scale)
+        outputs, targets = outputs_of(run.net, materials.batches("report", run.team.rank, run.team.world), run.team)
     facts |= {
-        "metric": HEADLINE[objective.task],
-        "metrics": metrics,
-        "source": {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes},
+        "metric": run.objective.metric,
+        "metrics": materials.measure(outputs, targets),
+        "source": materials.described(),
         "parameters": sum(p.numel() for p in run.core.parameters()),
-        "multiply_adds": total_macs(network),
+        "multiply_adds": total_macs(materials.network),
     }
     record = make_record(run, progress, folder.path, facts)
     if run.team.rank == 0:
-        write_predictions(folder.path, predictions(objective.task, answers, targets))
-        if best is not None:
-            write_network(folder.path, card, network, best, materials.transform)
+        materials.keep(folder.path, best, outputs, targets)
         folder.write_record(record)
     return record
 

@@ -22,7 +22,7 @@ from weft.training.watch import Watch
 
 @dataclass
 class Best:
-    """The best evaluation on the selection split so far."""
+    """The best evaluation on the selection split so far; a metric that is to be low is kept negated."""
 
     step: int = -1
     metric: float = -math.inf

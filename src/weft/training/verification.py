@@ -88,7 +88,7 @@ def reconstruct(folder: RunFolder) -> Run:
     team = join(config.execution.device, "auto")
     materials = gather(config, folder.path)
     assert plan is not None
-    materials.source.require(plan.fingerprint)
+    materials.require(plan.fingerprint)
     run = assemble(folder, config, plan, team, materials, Silent())
     if plan.compile:
         run.core.compile()

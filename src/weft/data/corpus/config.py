@@ -1,0 +1,46 @@
+"""How a corpus is read and cut into word ids, as run.yaml keeps it. This module must not import torch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from tyro.conf import arg
+
+STRICT = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusConfig:
+    """Which documents there are, and which of them are held out."""
+
+    split: str | None = None
+    """Split to read, such as unsupervised; by default the training split of a source that has several."""
+    column: str | None = None
+    """Column that holds the text; needed only where it cannot be told from the names."""
+    documents: Literal["auto", "files", "paragraphs", "lines"] = "auto"
+    """What a document is in text files: the whole file, what blank lines separate, or a line; auto is paragraphs in a
+    file with blank lines, else the file. A row of a table is always one."""
+    seed: Annotated[int, arg(name="split-seed")] = 0
+    """Decides which documents are held out; apart from --seed, so that runs of several seeds share them."""
+    select: float = Field(default=0.02, gt=0.0, lt=0.5)
+    """Share of the documents carved off for choosing the best step."""
+    report: float = Field(default=0.02, gt=0.0, lt=0.5)
+    """Share of the documents held out for the final report."""
+    share: float = Field(default=1.0, gt=0.0, le=1.0)
+    """Share of the training documents to learn from; a smaller share is part of a larger one."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TokenizingConfig:
+    """How text becomes word ids."""
+
+    tokenizer: str | None = None
+    """vocab.txt, tokenizer.json or a folder with one of them; by default one is trained on the training documents."""
+    vocab_size: Annotated[int, arg(name="vocab")] = Field(default=30_000, ge=64)
+    """Words and word pieces of a vocabulary that is trained."""
+    cased: bool = False
+    """Keep case and accents, in a vocabulary that is trained."""
+    max_length: int = Field(default=128, ge=8)
+    """Tokens of a sequence, the markers [CLS] and [SEP] included."""
