@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-import yaml
 
 from weft.errors import WeftError
 from weft.networks.registry import configured
+from weft.training.config import Overrides
 
 if TYPE_CHECKING:
     from weft.networks.description import Description
@@ -29,14 +29,14 @@ class Arguments:
     """Channels of the images."""
     classes: int | None = None
     """Number of outputs; 0 for none."""
-    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE …")] = field(default=())
-    """Other settings, such as `depth=12 mixer=identity`."""
+    network: Overrides = field(default_factory=dict)
+    """Changes to the network's configuration, as pairs: --network depth=12 mixer=identity"""
     json: bool = False
     """Print JSON."""
 
 
 def run(arguments: Arguments) -> None:
-    changes: dict[str, Any] = settings(arguments.set)
+    changes: dict[str, Any] = dict(arguments.network)
     if arguments.image_size is not None:
         if len(arguments.image_size) > 2:
             raise WeftError("--image-size takes one side, or height and width")
@@ -52,20 +52,6 @@ def run(arguments: Arguments) -> None:
         print(json.dumps(description.as_dict()))
     else:
         show(arguments.name, description)
-
-
-def settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """`depth=12` and the like, values read as YAML."""
-    found = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise WeftError(f"--set takes KEY=VALUE, not {word!r}; for instance depth=12")
-        try:
-            found[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise WeftError(f"--set cannot read {word!r}; write depth=12 or hidden=[64,64]") from None
-    return found
 
 
 def show(name: str, description: Description) -> None:

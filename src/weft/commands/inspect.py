@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from tyro.conf import CascadeSubcommandArgs, OmitArgPrefixes, Positional, arg, configure, subcommand
 
-from weft.commands.describe import settings
 from weft.insight.lenses import LENSES, look, look_through_all
 from weft.insight.options import AllOptions
+from weft.training.config import Overrides
 
 if TYPE_CHECKING:
     from weft.insight.finding import Finding
@@ -44,15 +44,15 @@ class Arguments:
     """Source to show the network; by default what a run was trained on."""
     split: str = "report"
     """Split of that source."""
-    set: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE …")] = field(default=())
-    """Settings of a named network, such as `depth=4`."""
+    network: Overrides = field(default_factory=dict)
+    """Changes to a named network's configuration, as pairs: --network depth=4"""
 
 
 def run(arguments: Arguments) -> int:
     """Look, show and save."""
     from weft.insight.subject import open_subject
 
-    subject = open_subject(arguments.subject, arguments.source, arguments.split, settings(arguments.set))
+    subject = open_subject(arguments.subject, arguments.source, arguments.split, arguments.network)
     folder = arguments.out or (subject.folder / "insight" if subject.folder else Path(f"{subject.name}-insight"))
     name = NAMES[type(arguments.lens)]
     if name == "all":

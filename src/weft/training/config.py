@@ -140,7 +140,10 @@ def _read_overrides(words: list[str]) -> dict[str, Any]:
     pairs = [word.partition("=") for word in words]
     if not all(equals and key for key, equals, _ in pairs):
         raise WeftError(f"--network takes KEY=VALUE pairs such as depth=4, not {' '.join(words)!r}")
-    return {key: yaml.safe_load(value) for key, _, value in pairs}
+    try:
+        return {key: yaml.safe_load(value) for key, _, value in pairs}
+    except yaml.YAMLError as error:
+        raise WeftError(f"--network cannot read {' '.join(words)!r}; write depth=12 or hidden=[64,64]") from error
 
 
 Overrides = Annotated[
