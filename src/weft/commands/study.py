@@ -11,25 +11,35 @@ from typing import Literal
 from tyro.conf import Positional
 
 from weft.errors import WeftError
-from weft.studies.library import STUDIES, Request, find
+from weft.studies.experiments.scales import find_scale
+from weft.studies.library import STUDIES, Entry, Request, find
+from weft.training.config import seconds
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """List, run or show a study: weft study list, weft study run e11, weft study show e11"""
+    """List, run or show a study: weft study list, weft study run e4 CORPUS --scale smoke, weft study show e4"""
 
     action: Positional[Literal["list", "run", "show"]] = "list"
     """What to do."""
     name: Positional[str | None] = None
     """Name of the study."""
-    source: Positional[str] = "digits"
-    """Source that it runs on."""
+    source: Positional[str | None] = None
+    """Source that it runs on; by default digits, or pydocs for the experiments on text."""
     output: Path | None = None
-    """Folder of the study; by default studies/NAME-SOURCE."""
+    """Folder of the study; by default studies/NAME-SOURCE, with the scale behind it where there is one."""
     seeds: int | None = None
     """Runs of each arm; by default the study's own number."""
     steps: int | None = None
-    """Batches of each run; by default the study's own number."""
+    """Batches of each run (of each pre-training run in e4 to e7); by default the study's own number."""
+    scale: str = "cpu"
+    """For e4 to e7: smoke (a minute), cpu (at most two hours on two cores) or paper (the published shapes)."""
+    budget: str | None = None
+    """For e4 to e7: time of a pre-training run, such as 7m, on the mean over the rows, instead of --steps."""
+    tasks: tuple[str, ...] = ()
+    """For e5 to e7: sources to fine-tune on, such as folders of SST-2 and MNLI; by default the corpus, if labelled."""
+    encoder: str | None = None
+    """For e6 and e7: folder of a trained encoder; by default a small BERT is pre-trained on the corpus."""
 
 
 def run(arguments: Arguments) -> int:
@@ -43,15 +53,45 @@ def run(arguments: Arguments) -> int:
     if any(number is not None and number < 1 for number in (arguments.seeds, arguments.steps)):
         raise WeftError("--seeds and --steps must be at least 1")
     entry = find(arguments.name)
-    folder = arguments.output or Path("studies") / f"{arguments.name.lower()}-{Path(arguments.source).name}"
+    check_flags(arguments, entry)
     if arguments.action == "show":
-        if arguments.name.lower() != "e1" and not folder.is_dir():
-            raise WeftError(f"{folder} does not exist; `weft study run {arguments.name}` makes it")
-        entry.show(folder)
+        entry.show(existing(arguments, entry))
         return 0
     command = "weft " + shlex.join(sys.argv[1:])
-    entry.run(Request(folder, arguments.source, arguments.seeds, arguments.steps, command, say))
+    text = (arguments.scale, arguments.budget, arguments.tasks, arguments.encoder)
+    source = arguments.source or entry.source
+    entry.run(Request(folder_of(arguments, entry), source, arguments.seeds, arguments.steps, command, say, *text))
     return 0
+
+
+def check_flags(arguments: Arguments, entry: Entry) -> None:
+    """Refuse what contradicts itself, or belongs to other studies."""
+    if arguments.steps is not None and arguments.budget is not None:
+        raise WeftError("--steps and --budget contradict each other; give one of them")
+    if not entry.text and (arguments.budget or arguments.tasks or arguments.encoder):
+        raise WeftError(f"--budget, --tasks and --encoder are for e4 to e7; {arguments.name} does not know them")
+    if entry.text:
+        find_scale(arguments.scale)
+    if arguments.budget is not None:
+        seconds(arguments.budget)
+
+
+def folder_of(arguments: Arguments, entry: Entry) -> Path:
+    """The folder of a study."""
+    scale = f"-{arguments.scale}" if entry.text else ""
+    source = Path(arguments.source or entry.source).name
+    return arguments.output or Path("studies") / f"{str(arguments.name).lower()}-{source}{scale}"
+
+
+def existing(arguments: Arguments, entry: Entry) -> Path:
+    """The folder to show: the one asked for, or without a source the study's newest."""
+    folder = folder_of(arguments, entry)
+    if folder.is_dir() or arguments.name == "e1":
+        return folder
+    made = sorted(Path("studies").glob(f"{str(arguments.name).lower()}-*"), key=lambda path: path.stat().st_mtime)
+    if made and arguments.source is None and arguments.output is None:
+        return made[-1]
+    raise WeftError(f"{folder} does not exist; `weft study run {arguments.name}` makes it")
 
 
 def say(sentence: str) -> None:

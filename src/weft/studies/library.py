@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """How a study is to be run."""
+    """How a study is to be run; the last four are for the experiments on text."""
 
     folder: Path
     source: str
@@ -23,6 +24,10 @@ class Request:
     steps: int | None
     command: str
     say: Say
+    scale: str = "cpu"
+    budget: str | None = None
+    tasks: tuple[str, ...] = ()
+    encoder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,10 @@ class Entry:
     title: str
     run: Callable[[Request], None]
     show: Callable[[Path], None]
+    source: str = "digits"
+    """what it runs on unless told otherwise"""
+    text: bool = False
+    """whether it is an experiment on text, which has a scale"""
 
 
 def run_e1(request: Request) -> None:
@@ -98,8 +107,46 @@ def show_e11(folder: Path) -> None:
     print(f"report: {folder / 'report.html'}")
 
 
+def run_table(name: str, request: Request) -> None:
+    """E4 to E7: a table of the course work at a scale."""
+    from weft.studies.experiments.asked import Asked, at_scale, named_tasks
+    from weft.studies.experiments.carry import run_experiment
+    from weft.studies.experiments.scales import find_scale
+    from weft.studies.experiments.tables import EXPERIMENTS
+
+    scale = at_scale(EXPERIMENTS[name], find_scale(request.scale), request.steps, request.budget)
+    asked = Asked(
+        EXPERIMENTS[name],
+        scale,
+        request.source,
+        request.folder,
+        request.seeds or scale.seeds,
+        request.command,
+        request.say,
+        named_tasks(EXPERIMENTS[name], request.source, request.tasks),
+        request.encoder,
+    )
+    run_experiment(asked)
+    show_table(request.folder)
+
+
+def show_table(folder: Path) -> None:
+    from weft.studies.experiments.drawing import draw, show
+
+    show(draw(folder))
+    print(f"report: {folder / 'report.html'}")
+
+
+def table(name: str, title: str) -> Entry:
+    return Entry(title, partial(run_table, name), show_table, "pydocs", text=True)
+
+
 STUDIES: dict[str, Entry] = {
     "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1),
+    "e4": table("e4", "table 6: perplexity of the four gates at equal parameters"),
+    "e5": table("e5", "table 7: BERT against gMLP as depth grows"),
+    "e6": table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),
+    "e7": table("e7", "table 9: aMLP against gMLP and BERT"),
     "e10": Entry("is attention, is convolution, needed? the families at equal budget", run_e10, show_comparison),
     "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),
 }

@@ -78,6 +78,8 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
         if record["status"] != "finished":
             log = f"logs/{result.path.name}.txt"
             return replace(result, record=record, reason=str(record.get("reason", "failed")), log=log)
+        if record["metric"] not in ("accuracy", "r2"):
+            raise WeftError(f"{result.path} is judged by its {record['metric']}, not by examples, and was left out")
         return replace(result, record=record, predictions=read_predictions(result.path))
     except WeftError as error:
         problems.append(str(error))

@@ -19,7 +19,7 @@ from weft.errors import WeftError
 from weft.studies.arms import CLASSICAL
 from weft.studies.study import Job, Study
 from weft.studies.worker import TaskFailed, Worker, WorkerDied
-from weft.training.config import RunConfig
+from weft.training.kinds import AnyConfig
 
 Say = Callable[[str], None]
 SAVING = 60.0  # seconds that interrupted runs have to save
@@ -61,7 +61,7 @@ class Pool:
         self.workers[self.workers.index(dead)] = Worker()
 
 
-def choose_schedule(pool: Pool, configs: Iterable[RunConfig], say: Say) -> None:
+def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
     """Keep as many workers as make the study fastest, by timing steps of two arms both ways on this machine."""
     pair = [config for config in configs if config.model not in CLASSICAL.values()][:2]
     if len(pool.workers) < 2 or not pair:
@@ -77,7 +77,7 @@ def choose_schedule(pool: Pool, configs: Iterable[RunConfig], say: Say) -> None:
     say(f"schedule: {way} (a step takes {1000 * beside:.1f} ms side by side, {1000 * single:.1f} ms alone)")
 
 
-def timed_together(pool: Pool, configs: list[RunConfig]) -> list[float]:
+def timed_together(pool: Pool, configs: list[AnyConfig]) -> list[float]:
     """Seconds of a step of each, all workers busy at once on one thread each."""
     for worker in pool.workers:  # opening the data must not disturb the timing of those that have it open
         worker.ask("look", configs[0])

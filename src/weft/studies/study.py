@@ -18,19 +18,20 @@ from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
 from weft.training import yaml_file
 from weft.training.atomic import write_json
-from weft.training.config import RunConfig
 from weft.training.folder import RunFolder
+from weft.training.kinds import AnyConfig
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a study: the arm it belongs to and its whole configuration."""
+    """One run of a study: the arm it belongs to, its whole configuration, and which part of the arm's work it is."""
 
     arm: str
-    config: RunConfig
+    config: AnyConfig
     fingerprint: str
+    part: str = ""
 
     @property
     def seed(self) -> int:
@@ -46,7 +47,8 @@ class Job:
     @property
     def name(self) -> str:
         safe = "".join(letter if letter.isalnum() or letter in "-_+" else "-" for letter in self.arm)
-        return f"{safe}-seed{self.seed}-{self.key}"
+        part = f"-{self.part}" if self.part else ""
+        return f"{safe}{part}-seed{self.seed}-{self.key}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class Study:
         """Write study.json, from which the leaderboard and the report can be drawn again."""
         self.folder.mkdir(parents=True, exist_ok=True)
         runs = [
-            {"arm": job.arm, "seed": job.seed, "share": job.config.reading.share, "name": job.name} for job in self.jobs
+            {"arm": job.arm, "part": job.part, "seed": job.seed, "share": job.config.reading.share, "name": job.name}
+            for job in self.jobs
         ]
         content = {
             "format": FORMAT,

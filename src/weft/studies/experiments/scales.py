@@ -26,8 +26,8 @@ class Scale:
     batch: int  # sequences of a step
     rate: float
     seeds: int
-    steps: int | None = None  # of pre-training; None: as many as `budget` allows
-    budget: str | None = None  # time of a pre-training run, on the mean over the arms
+    steps: int | None = None  # of pre-training; None: as many as `budget` has room for
+    budget: str | None = None  # time of a pre-training run, on the mean over the rows; None: the experiment's own
     task_rows: int | None = None  # of a task's training rows at most
     task_epochs: float = 3.0
     task_batch: int = 32
@@ -45,7 +45,7 @@ class Scale:
 SCALES: dict[str, Scale] = {
     "smoke": Scale("smoke", 1 / 16, 1 / 6, 2, 512, 32, 16, 3e-3, 2, steps=20, task_epochs=0.2),
     # width and depth of cpu: the largest that see some million tokens in minutes on one core
-    "cpu": Scale("cpu", 1 / 8, 1 / 6, 3, 4096, 64, 32, 3e-3, 2, budget="20m", task_epochs=2.0),
+    "cpu": Scale("cpu", 1 / 8, 1 / 6, 3, 4096, 64, 32, 3e-3, 2, task_epochs=2.0),
     # Liu et al. 2021, appendix: 125,000 steps of 2048 sequences of 128 tokens, rate 7e-4
     "paper": Scale("paper", 1, 1, 4, 32000, 128, 2048, 7e-4, 5, steps=125_000),
 }
