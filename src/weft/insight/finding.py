@@ -45,7 +45,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one lens shows of one subject. `pictures` are in the order of the page; `record` is what JSON can hold."""
+    """What one lens shows of one subject. `pictures` are in the order of the page; `record` is what JSON can hold.
+
+    `more` are further tables, by name, which the terminal leaves out.
+    """
 
     lens: str
     title: str
@@ -53,14 +56,16 @@ class Finding:
     pictures: dict[str, Picture]
     table: Table
     record: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Table] = field(default_factory=dict)
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write LENS.json, LENS.csv and LENS-PICTURE.svg or .png into `folder`; returns what was written."""
+        """Write LENS.json, LENS.csv, LENS-TABLE.csv and LENS-PICTURE.svg or .png; returns what was written."""
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             paths = [self._save_picture(folder, name, picture) for name, picture in self.pictures.items()]
-            return [*paths, self._save_table(folder / f"{self.lens}.csv"), self._save_record(folder)]
+            paths += [save_table(folder / f"{self.lens}-{name}.csv", table) for name, table in self.more.items()]
+            return [*paths, save_table(folder / f"{self.lens}.csv", self.table), self._save_record(folder)]
         except OSError as error:
             raise WeftError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
 
@@ -71,13 +76,6 @@ class Finding:
         else:
             path = folder / f"{self.lens}-{name}.svg"
             path.write_text(standalone(picture.content), encoding="utf-8")
-        return path
-
-    def _save_table(self, path: Path) -> Path:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.table.columns)
-            writer.writerows(self.table.rows)
         return path
 
     def _save_record(self, folder: Path) -> Path:
@@ -98,6 +96,15 @@ class Finding:
         if len(self.table.rows) > rows:
             console.print(f"… and {len(self.table.rows) - rows} more rows, all in {self.lens}.csv", style="dim")
         console.print(self.sentence, highlight=False)
+
+
+def save_table(path: Path, table: Table) -> Path:
+    """Write a table as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        writer.writerows(table.rows)
+    return path
 
 
 def numeric(table: Table, column: int) -> bool:

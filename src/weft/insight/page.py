@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weft import __version__
-from weft.insight.finding import Finding, Picture, numeric, written
+from weft.insight.finding import Finding, Picture, Table, numeric, written
 from weft.insight.subject import Subject
 from weft.report.page import style
 
@@ -41,7 +41,7 @@ def render(subject: Subject, found: Sequence[Finding | str]) -> str:
         style=Markup(style() + own),
         script=Markup(THEME),
         version=__version__,
-        few=FEW, many=MANY, wide=wide, drawn=drawn, numeric=numeric, written=written,
+        few=FEW, many=MANY, tables=tables, wide=wide, drawn=drawn, numeric=numeric, written=written,
     )  # fmt: skip
 
 
@@ -51,6 +51,11 @@ def lead(subject: Subject) -> str:
     kind = "trained" if subject.folder else "untrained"
     shown = f", shown {subject.source.name} ({subject.split})" if subject.opener else ""
     return f"{subject.card.model}, {kind}, {parameters:,} parameters{shown}."
+
+
+def tables(finding: Finding) -> list[tuple[str, Table]]:
+    """The tables of a finding with their names; the first has none."""
+    return [("", finding.table), *((name, table) for name, table in finding.more.items() if table != finding.table)]
 
 
 def drawn(picture: Picture) -> Markup:

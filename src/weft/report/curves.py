@@ -27,7 +27,7 @@ def curves(
     width: float = 460,
     height: float = 290,
 ) -> str:
-    """A line a series with a legend below; `reach` fixes the ends of the y axis. Values that are not finite are gaps."""
+    """A line a series with a legend below; `reach` fixes the ends of the y axis."""
     names = list(series)
     legend, below = legend_of(names, width)
     left = 62.0
@@ -60,8 +60,8 @@ def drawable(frame: Plane, value: float) -> bool:
     return math.isfinite(value) and (value > 0 or not frame.y.log)
 
 
-def legend_of(names: Sequence[str], width: float) -> tuple[str, float]:
-    """Swatches with names in rows of at most `width`, and the height they take; nothing for a single unnamed line."""
+def legend_of(names: Sequence[str], width: float, solid: bool = False) -> tuple[str, float]:
+    """Names with a bit of their line, or a `solid` square, in rows of at most `width`, and the height they take."""
     if len(names) < 2:
         return "", 0.0
     parts, x, y = [], 14.0, 12.0
@@ -69,8 +69,11 @@ def legend_of(names: Sequence[str], width: float) -> tuple[str, float]:
         wide = 30 + LETTER * len(name) + 14
         if x > 14 and x + wide > width:
             x, y = 14.0, y + 19
-        dash = DASHES[number % 3]
-        parts.append(f'<path class="line {colour(number)}"{dash} d="M{x:.1f} {y - 4:.1f}h22"/>')
+        if solid:
+            square = f'x="{x + 8:.1f}" y="{y - 11:.1f}" width="14" height="14"'
+            parts.append(f'<rect class="dot {colour(number)}" {square}/>')
+        else:
+            parts.append(f'<path class="line {colour(number)}"{DASHES[number % 3]} d="M{x:.1f} {y - 4:.1f}h22"/>')
         parts.append(text(x + 28, y, name, "start"))
         x += wide
     return "".join(parts), y + 10
@@ -96,7 +99,7 @@ def bars(
     parts = [f'<path class="grid" d="M{left:.1f} {top}V{top + step * len(rows):.1f}"/>']
     for number, (name, values) in enumerate(rows):
         parts.append(bar(name, values, kinds, (left, top + number * step, room / most), write))
-    legend, below = legend_of(kinds, width)
+    legend, below = legend_of(kinds, width, solid=True)
     height = top + step * len(rows) + 6
     return picture(width, height + below, "".join(parts) + moved(legend, height + 2), said)
 
