@@ -17,6 +17,7 @@ from weft.errors import WeftError
 from weft.networks.formulas import total_macs
 from weft.training import course, probe
 from weft.training import folder as run_folder
+from weft.training.allocator import keep_freed_memory
 from weft.training.checkpoints import CheckpointStore
 from weft.training.course import TrainingFailed
 from weft.training.display import Silent, choose_display, duration
@@ -107,6 +108,7 @@ def assemble(
     loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "select")}
     plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.fingerprint)
     set_threads(plan.threads, team.world)
+    keep_freed_memory()
     core = materials.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
         materials.save_transform(folder.path)
