@@ -209,7 +209,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
     learnt = {arm.name for arm in study.arms if not arm.fixed}
     tried = [
-        Job(job.arm, trial(job.config, rate), job.fingerprint)
+        Job(job.arm, trial(job.labelled, rate), job.fingerprint)
         for job in study.jobs
         if job.seed == 0 and job.config.reading.share == 1 and job.arm in learnt
         for rate in rates(job.config.optimisation.opt, trials)

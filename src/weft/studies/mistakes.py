@@ -26,7 +26,7 @@ def keep_mistakes(study: Study, pool: Pool) -> None:
         return
     chosen = max(done, key=selected)
     rows = common_mistakes(chosen, done)
-    config = next(job.config for job in study.jobs if job.arm == chosen.arm)
+    config = next(job.labelled for job in study.jobs if job.arm == chosen.arm)
     shown = pool.first(
         "show", RunConfig(source=config.source, reading=config.reading, transform=config.transform), rows
     )

@@ -18,6 +18,7 @@ from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
 from weft.training import yaml_file
 from weft.training.atomic import write_json
+from weft.training.config import RunConfig
 from weft.training.folder import RunFolder
 from weft.training.kinds import AnyConfig
 
@@ -36,6 +37,12 @@ class Job:
     @property
     def seed(self) -> int:
         return self.config.seed
+
+    @property
+    def labelled(self) -> RunConfig:
+        """The configuration of a supervised run, where only such runs make sense."""
+        assert isinstance(self.config, RunConfig)
+        return self.config
 
     @property
     def key(self) -> str:

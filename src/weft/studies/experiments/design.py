@@ -66,7 +66,7 @@ def equal_width(config: TextTokensConfig, parameters: int) -> TextTokensConfig:
     """The network with the expanded width, a multiple of eight, at which it has as many parameters, within 3 %."""
 
     def sized(eighth: int) -> TextTokensConfig:
-        return config.replaced(hidden_dim=8 * max(eighth, 1))  # type: ignore[no-any-return]
+        return config.replaced(hidden_dim=8 * max(eighth, 1))
 
     below = largest(lambda eighth: total_parameters(sized(eighth)) <= parameters)
     found = min(sized(below), sized(below + 1), key=lambda made: abs(total_parameters(made) - parameters))
