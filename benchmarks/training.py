@@ -40,7 +40,7 @@ from weft.training.display import Silent
 from weft.training.fabric import Alone
 from weft.training.folder import RunFolder
 from weft.training.loop import update
-from weft.training.prepare import gather, role
+from weft.training.prepare import gather
 from weft.training.run import Run
 from weft.training.session import assemble
 from weft.training.state import Progress
@@ -139,7 +139,7 @@ def contestant(name: str, source: Path, scratch: Path, threads: int) -> tuple[St
         return (lambda: x @ x), progress
     config = configuration(source, "muon" if name == "muon" else "adamw", threads)
     if name.startswith("timm"):  # only weft's batches: its processes set up more than that
-        return timm_contestant(name, role(config, gather(config), "train"), scratch), progress
+        return timm_contestant(name, gather(config).batches("train"), scratch), progress
     run = weft_run(config, scratch / name)
     batch, ours = run.train[0], waiting(run.train.range(0, 10**9), progress)
     return (lambda: update(run, next(ours) if name == "weft" else batch, 0)), progress

@@ -22,4 +22,5 @@ def keep_freed_memory() -> bool:
     if not hasattr(library, "gnu_get_libc_version"):
         return False
     settings = {MMAP_MAX: 0, TRIM_THRESHOLD: -1, TOP_PAD: PAD}  # no blocks of their own, no trimming
-    return all([library.mallopt(name, value) == 1 for name, value in settings.items()])
+    answers = [library.mallopt(name, value) for name, value in settings.items()]
+    return all(answer == 1 for answer in answers)
