@@ -47,6 +47,7 @@ LENSES: dict[str, Lens] = {
     "positions": Lens(options.PositionsOptions, "positions:positions", inputs=("image", "text")),
     "attention": Lens(options.AttentionOptions, "attention:attention", inputs=("image", "text")),
     "gates": Lens(options.GatesOptions, "gates:gates", inputs=("image", "text")),
+    "saliency": Lens(options.SaliencyOptions, "saliency:saliency"),
 }
 
 

@@ -94,3 +94,15 @@ class GatesOptions:
     """Replace each gate by its nearest Toeplitz matrix and measure the change in loss."""
     others: Annotated[tuple[Path, ...], arg(name="with", metavar="RUN …")] = ()
     """Further runs for the same chart."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SaliencyOptions:
+    """What an answer is due to: integrated gradients and occlusion, and whether they are true to the network."""
+
+    examples: Count = 16
+    """Examples that are explained; each takes hundreds of passes."""
+    steps: Count = 24
+    """Steps of the integral of the gradients."""
+    shown: Count = 6
+    """Examples that are drawn."""
