@@ -48,6 +48,7 @@ LENSES: dict[str, Lens] = {
     "attention": Lens(options.AttentionOptions, "attention:attention", inputs=("image", "text")),
     "gates": Lens(options.GatesOptions, "gates:gates", inputs=("image", "text")),
     "saliency": Lens(options.SaliencyOptions, "saliency:saliency"),
+    "mistakes": Lens(options.MistakesOptions, "mistakes:mistakes"),
 }
 
 

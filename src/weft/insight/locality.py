@@ -22,7 +22,7 @@ class Marks:
     controls: Sequence[tuple[float, float]]
 
 
-def families_chart(networks: Sequence[Marks], said: str, width: float = 600, height: float = 400) -> str:
+def families_chart(networks: Sequence[Marks], said: str, width: float = 720, height: float = 430) -> str:
     """Layers as small dots, the mean of a network as a diamond with its name, the mean of its controls as a ring."""
     least = min([x for marks in networks for x, *_ in [*marks.layers, *marks.controls]] + [0.0])
     across = Scale(min(-0.08, least - 0.04), 1.06, 62, width - 14)

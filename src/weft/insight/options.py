@@ -106,3 +106,15 @@ class SaliencyOptions:
     """Steps of the integral of the gradients."""
     shown: Count = 6
     """Examples that are drawn."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class MistakesOptions:
+    """The most confident errors, confusions, calibration, and the features in two dimensions."""
+
+    examples: Count = 2000
+    """Examples that are answered, spread over the split."""
+    shown: Count = 16
+    """Errors that are shown."""
+    points: Count = 500
+    """Examples whose features are drawn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from base64 import b64encode
 from collections.abc import Sequence
@@ -71,7 +72,10 @@ def drawn(picture: Picture) -> Markup:
 
 def wide(picture: Picture) -> bool:
     """Whether a picture needs the page's whole width."""
-    return isinstance(picture.content, bytes) and png_size(picture.content)[0] >= WIDE
+    if isinstance(picture.content, bytes):
+        return png_size(picture.content)[0] >= WIDE
+    box = re.search(r'viewBox="0 0 (\d+) ', picture.content)
+    return box is not None and int(box[1]) >= WIDE
 
 
 def png_size(content: bytes) -> tuple[int, int]:

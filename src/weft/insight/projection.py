@@ -163,6 +163,6 @@ def changes_chart(projection: Projection) -> str:
         parts.append(f'<circle class="line c1" cx="{scale(each.shuffled):.1f}" cy="{y}" r="5"/>')
         parts.append(f'<path class="line c0" d="M{low:.1f} {y}H{high:.1f}"/>')
         parts.append(f'<circle class="dot c0" cx="{scale(each.projected):.1f}" cy="{y}" r="5"/>')
-    legend = "change of the loss:   ● projected (± 2 standard errors)   ○ shuffled, then projected"
-    parts.append(text(8, height + 10, legend, "start"))
-    return picture(frame.width, height + 18, "".join(parts), projection.sentence())
+    parts.append(text((left + width - 20) / 2, height + 8, "change of the loss", kind="title"))
+    parts.append(text(8, height + 28, "● projected, ± 2 standard errors   ○ rows shuffled, then projected", "start"))
+    return picture(frame.width, height + 38, "".join(parts), projection.sentence())

@@ -90,10 +90,10 @@ def sentence(subject: Subject, areas: dict[str, tuple[float, float]], gathered: 
     better = areas[best][0] < random[0] and areas[best][1] > random[1]
     judged = "truer to the network than chance" if better else "no better than chance"
     return (
-        f"The {units} named first by {best} are {judged}: as they are taken away the predicted class keeps a mean "
-        f"probability of {areas[best][0]:.2f} (random order {random[0]:.2f}), as they are put back {areas[best][1]:.2f} "
-        f"(random order {random[1]:.2f}). Integrated gradients add up to the output's change within "
-        f"{100 * gathered.completeness:.1f} %."
+        f"The {units} named first by {best} are {judged}: as they are taken away, the predicted class keeps a "
+        f"mean probability of {areas[best][0]:.2f} (random order {random[0]:.2f}); as they are put back, "
+        f"{areas[best][1]:.2f} (random order {random[1]:.2f}). Integrated gradients add up to the change of the output "
+        f"within {100 * gathered.completeness:.1f} %."
     )
 
 
