@@ -19,6 +19,7 @@ VERBS = {
     "describe": "shapes, parameters, multiply-adds, receptive field and memory of a network",
     "data": "what a source holds, its augmentations on a sheet, the cache",
     "train": "train a network on a source; stop and resume it",
+    "finetune": "teach a trained network the targets of a source; or put networks on its embeddings",
     "eval": "metrics of a trained network on its own source or another",
     "predict": "what a trained network says of files, texts or rows",
     "runs": "list run folders; prune them",

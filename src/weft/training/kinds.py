@@ -12,9 +12,10 @@ from typing import Any
 
 from weft.errors import WeftError, nearest
 from weft.training.config import RunConfig
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.pretraining.config import PretrainConfig
 
-AnyConfig = RunConfig | PretrainConfig
+AnyConfig = RunConfig | FinetuneConfig | PretrainConfig
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ KINDS = {
     "train": Kind(RunConfig, "weft.training.prepare:gather_labelled", "weft.training.reevaluation:evaluate_classifier"),
     "pretrain": Kind(
         PretrainConfig, "weft.training.pretraining.prepare:gather", "weft.training.pretraining.prepare:evaluate"
+    ),
+    "finetune": Kind(
+        FinetuneConfig, "weft.training.finetuning.prepare:gather", "weft.training.finetuning.prepare:evaluate"
     ),
 }
 

@@ -16,12 +16,20 @@ def config_json(config: NetworkConfig) -> dict[str, Any]:
     return {"library_name": "weft", **dataclasses.asdict(config)}
 
 
+def own_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The part of a `config.json` that is weft's; run folders keep it in a section of its own."""
+    section = fields.get("weft")
+    stored = section.get("network") if isinstance(section, dict) else None
+    return stored if isinstance(stored, dict) else fields
+
+
 def is_own(fields: dict[str, Any]) -> bool:
-    return fields.get("family") in FAMILIES
+    return own_fields(fields).get("family") in FAMILIES
 
 
 def stored_config(fields: dict[str, Any]) -> NetworkConfig:
     """The configuration in a `config.json`; what others wrote beside it (labels, for instance) is left alone."""
+    fields = own_fields(fields)
     kind = FAMILIES[fields["family"]][0]
     names = {field.name for field in dataclasses.fields(kind)}
     return config_from_dict({name: value for name, value in fields.items() if name in names})

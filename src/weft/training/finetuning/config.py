@@ -1,0 +1,54 @@
+"""What a fine-tuning run is asked to do: a supervised run that starts from trained weights. Loads no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic.dataclasses import dataclass
+from tyro.conf import Suppress
+
+from weft.training.config import STRICT, Count, NotNegative, OptimisationConfig, RunConfig, _must
+
+USUAL_EPOCHS = 3  # Devlin et al. 2018 use 2 to 4
+LINEAR = "linear probe"  # what is put on a frozen encoder when no network is named
+RATE_SHARE = 0.1  # of an optimiser's usual rate: a trained network must keep what it knows
+
+Decay = Annotated[float, _must(lambda value: 0 < value <= 1, "above 0 and at most 1")]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ThawingConfig:
+    """What of the trained network moves, and how fast."""
+
+    frozen: bool = False
+    """Leave the encoder as it is, compute its embeddings once and train --model on them (a linear probe without it)."""
+    layer: Count | None = None
+    """With --frozen: the block whose output is taken, counted from 1; None is the last."""
+    layer_decay: Decay = 0.9
+    """Rate of each block over that of the block above it; 1 moves all alike."""
+    thaw_epochs: NotNegative = 0.0
+    """Gradual thawing: epochs until the next block below starts to move, the head first; 0 moves all from the start."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class FinetuneConfig(RunConfig):
+    """One fine-tuning run: a trained network taught the targets of a source."""
+
+    kind: ClassVar[str] = "finetune"
+
+    start: Suppress[str] = ""
+    """Run folder of weft, or folder in the Hugging Face layout, to start from."""
+    thawing: ThawingConfig = ThawingConfig()
+    optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01, sched="linear")
+    patience: Count | None = None
+    """Stop after so many evaluations without a better one on the selection split; None trains to the end."""
+    report_split: str | None = None
+    """Split to report on; by default the labelled test split. GLUE's published figures are on `validation`."""
+
+
+def name_of(config: FinetuneConfig) -> str:
+    """How the network of a run is called: what is put on the encoder, or what is started from."""
+    if config.model:
+        return config.model
+    return LINEAR if config.thawing.frozen else Path(config.start).resolve().name

@@ -1,0 +1,108 @@
+"""What fine-tuning starts from: a run folder of weft, or a folder in the Hugging Face layout with its own tokenizer."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from weft.data import preprocess
+from weft.data.preprocess import TextTransform, Transform
+from weft.data.tokens import Tokenizer
+from weft.errors import WeftError
+from weft.networks.config import NetworkConfig, TextConfig
+from weft.networks.encoder import folder_digest
+from weft.networks.network import Network
+from weft.networks.weights.build import stored_config
+from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
+from weft.networks.weights.load import load_checkpoint
+from weft.training.pretrained import read_card
+
+PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
+
+
+@dataclass(frozen=True)
+class Start:
+    """A trained network in a folder: its configuration, its weights, and what its inputs need."""
+
+    folder: Path
+    network: NetworkConfig
+    transform: Transform | None
+    """None for foreign images, whose preprocessing is fitted to the data instead"""
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @cached_property
+    def digest(self) -> str:
+        return folder_digest(self.folder)
+
+    def fill(self, network: Network) -> None:
+        """Load the weights into a network of the same shape, whose head, length or image size may differ."""
+        with warnings.catch_warnings():
+            # a fresh head is the point of it, and what else is left out (poolers, heads of pre-training) is expected
+            warnings.filterwarnings("ignore", message=".*(starts fresh|left out).*")
+            load_checkpoint(network, self._checkpoint())
+
+    def _checkpoint(self) -> Checkpoint:
+        if is_run(self.folder):
+            return Checkpoint(read_safetensors(self.folder / NAMES[0])[0], origin=str(self.folder))
+        return read(self.folder)
+
+
+def read_start(path: str) -> Start:
+    """What lies in `path`, or the sentence why it cannot be started from."""
+    folder = Path(path)
+    if not path:
+        raise WeftError("say what to start from: weft finetune RUN_OR_FOLDER DATA")
+    if not folder.is_dir():
+        raise WeftError(f"{path} is not a folder; give a run of weft, or a downloaded Hugging Face model")
+    if is_run(folder):
+        check_weights(folder)
+        return Start(folder, read_card(folder)[1], preprocess.load(folder))
+    if (folder / "run.yaml").is_file():
+        raise WeftError(f"the run in {folder} has no trained network yet; finish it: weft train --resume {folder}")
+    check_weights(folder)
+    config = stored_config(read(folder))
+    return Start(folder, config, read_tokenizer(folder, config) if isinstance(config, TextConfig) else None)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether weft wrote the network in a folder."""
+    try:
+        return "weft" in json.loads((folder / "config.json").read_text())
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def check_weights(folder: Path) -> None:
+    """Refuse a folder without weights, or with a pickle in their place."""
+    if (folder / NAMES[0]).is_file() or (folder / INDEX).is_file():
+        return
+    if (folder / NAMES[1]).is_file():
+        raise WeftError(
+            f"{folder} has its weights in {NAMES[1]} alone, a pickle, which weft does not open; "
+            f"get the model.safetensors of the same model, or convert it"
+        )
+    raise WeftError(f"{folder} holds no weights: there is no {NAMES[0]} in it")
+
+
+def read_tokenizer(folder: Path, config: TextConfig) -> TextTransform:
+    """The tokenizer of a folder, which must be that of its network."""
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        raise WeftError(f"{folder} has weights but no tokenizer.json or vocab.txt; put the model's own beside them")
+    tokenizer, longest = Tokenizer.load(folder)
+    check_vocabulary(folder, tokenizer, config)
+    return TextTransform(tokenizer, min(longest, config.max_length))
+
+
+def check_vocabulary(folder: Path, tokenizer: Tokenizer, config: TextConfig) -> None:
+    """Refuse a tokenizer that has other words than the network has vectors, but for a table rounded up."""
+    if not 0 <= config.vocab_size - tokenizer.vocab_size < PADDED:
+        raise WeftError(
+            f"the tokenizer in {folder} knows {tokenizer.vocab_size:,} words and the network {config.vocab_size:,}; "
+            "they do not belong together: fetch the tokenizer that the network was trained with"
+        )
