@@ -84,10 +84,11 @@ class Finding:
         path.write_text(json.dumps(plain(content), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return path
 
-    def show(self, console: Console | None = None, rows: int = 40) -> None:
+    def show(self, console: Console | None = None, rows: int = 24) -> None:
         """Print the table's first rows and the sentence."""
         console = console or Console()
-        table = RichTable(title=self.title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+        console.print(f"[bold]{self.title}[/]", highlight=False)
+        table = RichTable(box=None, header_style="bold", pad_edge=False)
         for number, column in enumerate(self.table.columns):
             table.add_column(column, justify="right" if numeric(self.table, number) else "left")
         for row in self.table.rows[:rows]:

@@ -18,13 +18,18 @@ SILENT = (Dropout, DropPath, nn.Identity)  # what does nothing to a value outsid
 
 def layer_names(network: nn.Module) -> list[str]:
     """Names of all layers that do something and give a tensor, from the input on."""
-    silent = {name for name, module in network.named_modules() if isinstance(module, (*SILENT, nn.ModuleList))}
-    drops = {name for name in silent if name.endswith(("drop", "drop1", "drop2"))}
     return [
         name
-        for name, _ in network.named_modules()
-        if name and name not in silent and not any(name.startswith(f"{drop}.") or name == drop for drop in drops)
+        for name, module in network.named_modules()
+        if name
+        and not isinstance(module, nn.ModuleList)
+        and not all(isinstance(leaf, SILENT) for leaf in leaves(module))
     ]
+
+
+def leaves(module: nn.Module) -> list[nn.Module]:
+    """The modules below one that have none below themselves; the module itself if it has none."""
+    return [below for below in module.modules() if not list(below.children())]
 
 
 def find_layer(network: nn.Module, name: str) -> nn.Module:
