@@ -112,6 +112,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 def tell(outcome: object) -> int:
     """Print how the session ended."""
     from weft.training.session import Outcome
+    from weft.training.watch import at_chance
 
     assert isinstance(outcome, Outcome)
     if outcome.record is None:
@@ -123,6 +124,8 @@ def tell(outcome: object) -> int:
     metric = record["metric"]
     already = "" if outcome.fresh else "already "
     print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the reporting split, in {outcome.folder}")
+    if (why := at_chance(record)) is not None:
+        print(why)
     return 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from weft.training.norms import Norms
 
@@ -69,3 +69,16 @@ def concerned(kind: Kind, norms: Norms) -> str:
     if kind == "diverged":
         return max(weight, key=lambda layer: update[layer] / (weight[layer] + 1e-12))
     return min(weight, key=lambda layer: gradient[layer] / (weight[layer] + 1e-12))
+
+
+def at_chance(record: dict[str, Any]) -> str | None:
+    """A sentence about a finished run that learnt nothing, by its training loss or by its answers; else None."""
+    if not record.get("left_chance", True):
+        return "it never left chance: the training loss stayed that of a guess"
+    metrics = record["metrics"]
+    chance, low = metrics.get("chance"), metrics.get("accuracy_interval", [1.0])[0]
+    if chance is not None and low <= chance:
+        return (
+            f"it never left chance: {metrics['accuracy']:.1%} is no more than naming the commonest class ({chance:.1%})"
+        )
+    return None

@@ -55,7 +55,7 @@ def embedded_batches(
     rank: int = 0,
     world: int = 1,
 ) -> Batches:
-    """What `weft.data.batches` gives, the same examples in each batch, with the encoder's embeddings in place of ids."""
+    """What `weft.data.batches` gives, example for example, with the encoder's embeddings in place of ids."""
     split = source.splits[role]
     if not isinstance(split, MemorySplit):
         raise WeftError(f"{source.name} is streamed, and embeddings are kept for sources in memory; raise --memory")

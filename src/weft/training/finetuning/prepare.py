@@ -116,9 +116,12 @@ def gather(config: FinetuneConfig, folder: Path | None = None, opened: Any = Non
         config.objective.smoothing,
         config.objective.class_weights,
     )
-    remarks = tuple(cut_note(source, transform)) if isinstance(transform, TextTransform) else ()
+    remarks = [
+        *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
+        start.seen(source.modality),
+    ]
     network = size_network(config, start, source, transform)
-    return FinetuneMaterials(config, source, transform, network, objective, start, remarks)
+    return FinetuneMaterials(config, source, transform, network, objective, start, tuple(filter(None, remarks)))
 
 
 def check_asked(config: FinetuneConfig) -> None:

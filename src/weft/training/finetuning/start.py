@@ -20,6 +20,7 @@ from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_saf
 from weft.networks.weights.load import load_checkpoint
 from weft.training.pretrained import read_card
 
+INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
 PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
 
 
@@ -39,6 +40,17 @@ class Start:
     @cached_property
     def digest(self) -> str:
         return folder_digest(self.folder)
+
+    def seen(self, modality: str) -> str | None:
+        """A sentence for pairs of texts whose kind the encoder's own card names among its training data."""
+        try:
+            card = (self.folder / "README.md").read_text(encoding="utf-8").split("---")[1]
+        except (OSError, UnicodeDecodeError, IndexError):
+            return None
+        named = [name for name in INFERENCE if name in card]
+        if modality != "pair" or not named:
+            return None
+        return f"the card of {self.name} names {' and '.join(named)}: it has seen natural-language inference data"
 
     def fill(self, network: Network) -> None:
         """Load the weights into a network of the same shape, whose head, length or image size may differ."""
