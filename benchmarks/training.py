@@ -142,7 +142,7 @@ def contestant(name: str, source: Path, scratch: Path, threads: int) -> tuple[St
         return timm_contestant(name, gather(config).batches("train"), scratch), progress
     run = weft_run(config, scratch / name)
     batch, ours = run.train[0], waiting(run.train.range(0, 10**9), progress)
-    return (lambda: update(run, next(ours) if name == "weft" else batch, 0)), progress
+    return (lambda: update(run, next(ours) if name == "weft" else batch, 0, progress.scaling)), progress
 
 
 def timm_contestant(name: str, batches: Batches, scratch: Path) -> Step:

@@ -74,7 +74,7 @@ def test_the_default_checkpoint_interval_costs_less_than_a_hundredth(saving: flo
 
 def test_half_precision_is_chosen_only_where_it_is_faster() -> None:
     """The bare product decides first; a CPU without bf16 units answers at once."""
-    fast = probe.bf16_is_fast(torch.device("cpu"))
+    fast = probe.is_fast("bf16", torch.device("cpu"))
     flags = Path("/proc/cpuinfo").read_text()
     assert not fast or "bf16" in flags
 

@@ -110,11 +110,11 @@ def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
 
 def median_step(run: Run, duration: float) -> float:
     """Median over groups of steps, so that a moment's disturbance does not count."""
-    probe.mean_step(run, steps=1, skipped=1)
+    probe.mean_step(run, run.plan.precision, steps=1, skipped=1)
     times: list[float] = []
     started = time.perf_counter()
     while time.perf_counter() - started < duration:
-        times.append(probe.mean_step(run, steps=4, skipped=1))
+        times.append(probe.mean_step(run, run.plan.precision, steps=4, skipped=1))
     return float(np.median(times))
 
 

@@ -119,8 +119,8 @@ class ExecutionConfig:
     """Processes or threads that prepare batches; None lets the loader choose. Never changes a batch."""
     threads: Count | None = None
     """Threads of the machine to use, over all processes; None is every core."""
-    precision: Literal["auto", "float32", "bf16"] = "auto"
-    """Number format of the forward pass; auto uses bf16 only where the probe finds it faster."""
+    precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
+    """Number format of the forward pass; auto uses bf16 or fp16 only where the probe finds it faster."""
     compile: Literal["auto", "yes", "no"] = "auto"
     """torch.compile; auto uses it when the saving expected exceeds the time it takes, both measured."""
     log_every: Count | None = None

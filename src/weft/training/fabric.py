@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.training.scaling import Precision
 
-Precision = Literal["float32", "bf16"]
+AUTOCAST = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Team(Protocol):
@@ -70,7 +71,8 @@ class Alone:
         self._precision = precision
 
     def autocast(self) -> AbstractContextManager[Any]:
-        return torch.autocast("cpu", torch.bfloat16) if self._precision == "bf16" else nullcontext()
+        kind = AUTOCAST[self._precision]
+        return nullcontext() if kind is None else torch.autocast("cpu", kind)
 
     def backward(self, loss: Tensor) -> None:
         loss.backward()
@@ -129,7 +131,7 @@ class Together:
         return placed
 
     def use(self, precision: Precision) -> None:
-        self._autocast = {"float32": None, "bf16": torch.bfloat16}[precision]
+        self._autocast = AUTOCAST[precision]
 
     def autocast(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._autocast is None else torch.autocast(self.device.type, self._autocast)

@@ -19,6 +19,7 @@ from weft.nn.noise import example_noise
 from weft.training.course import evaluate, explain, log, roll_back, save, waiting
 from weft.training.norms import NormProbe, Norms
 from weft.training.run import Run
+from weft.training.scaling import Scaling
 from weft.training.schedules import rate
 from weft.training.state import Progress
 from weft.training.watch import Trouble
@@ -51,7 +52,7 @@ def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
     for group in run.optimiser.param_groups:
         group["lr"] = lr * group.get("share", 1.0)
     logging = plan.due_log(step + 1)
-    loss, norms, sound = update(run, batch, step, measure=logging)
+    loss, norms, sound = update(run, batch, step, progress.scaling, measure=logging)
     progress.step += 1
     if not sound:
         return explain(run, progress, batch, "not a number", norms)
@@ -60,10 +61,13 @@ def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
     return log(run, progress, batch, lr, norms) if logging else None
 
 
-def update(run: Run, batch: Batch, step: int, measure: bool = False) -> tuple[Tensor, Norms, bool]:
+def update(
+    run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = False
+) -> tuple[Tensor, Norms, bool]:
     """The gradient of a batch, micro-batch by micro-batch, and the optimiser's step unless it is not finite.
 
-    Returns this rank's share of the loss, the norms if they were to be measured, and whether all was finite.
+    Returns this rank's share of the loss, the norms if they were to be measured, and whether all was finite (or
+    overflowed in fp16 only, which a smaller scale of the loss will mend).
     """
     run.net.train()
     device, objective = run.team.device, run.objective
@@ -76,19 +80,21 @@ def update(run: Run, batch: Batch, step: int, measure: bool = False) -> tuple[Te
             with run.team.autocast():
                 outputs = run.net(**{name: value.to(device) for name, value in part.inputs.items()})
             share = objective.share(outputs, part.targets.to(device), count)
-            run.team.backward(share)
+            run.team.backward(share * scaling.factor)
         total += share.detach()
+    scaling.undo(run.core)
     probe = NormProbe(run.core) if measure else None
     norm = torch.nn.utils.clip_grad_norm_(run.core.parameters(), run.config.optimisation.clip or math.inf, foreach=True)
     # on a GPU a look at the norm waits for the device, so there it is only taken with the measurements
-    sound = bool(torch.isfinite(norm)) if measure or device.type == "cpu" else True
+    sound = bool(torch.isfinite(norm)) if measure or scaling.on or device.type == "cpu" else True
+    left_out = scaling.overflowed(sound)
     if sound:
         run.optimiser.step()
         if run.ema is not None:
             run.ema.update(run.core, step)
-    norms = probe.after() if probe is not None else {}
+    norms = probe.after() if probe is not None and not left_out else {}
     run.optimiser.zero_grad(set_to_none=True)
-    return total, norms, sound
+    return total, norms, sound or left_out
 
 
 def micro_batches(batch: Batch, parts: int) -> list[Batch]:

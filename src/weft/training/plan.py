@@ -24,7 +24,7 @@ class Plan:
     warmup: int
     lr: float
     threads: int
-    precision: Literal["float32", "bf16"]
+    precision: Literal["float32", "bf16", "fp16"]
     compile: bool
     log_every: int
     eval_every: int

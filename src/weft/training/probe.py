@@ -10,7 +10,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 
@@ -18,18 +17,21 @@ from weft.training import memory
 from weft.training.config import seconds
 from weft.training.course import save
 from weft.training.evaluation import outputs_of
+from weft.training.fabric import AUTOCAST
 from weft.training.kinds import AnyConfig
 from weft.training.loop import update
 from weft.training.optimisers import USUAL_RATE
 from weft.training.plan import Plan, steps_asked, warmup_steps
 from weft.training.rate_finder import draw, find_rate
 from weft.training.run import Run
+from weft.training.scaling import Precision, scaling_for
 from weft.training.state import Progress, capture, restore
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
 TRY_COMPILE = (
     360.0  # seconds of eager training below which compiling cannot pay: 60 s to compile, at best 1.2 × the speed
 )
+NARROW: tuple[Precision, ...] = ("bf16", "fp16")
 CHECKPOINT_SECONDS = 60.0
 CHECKPOINT_SHARE = 0.005  # of the time, at most: half of what is allowed, since disks vary
 STATES = {"gd": 0, "sgd": 0, "momentum": 1, "adagrad": 1, "muon": 2}  # tensors a weight; Adam and its kin have two
@@ -47,7 +49,7 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         warmup=warmup_steps(config, steps, steps_per_epoch),
         lr=lr if isinstance(lr, float) else USUAL_RATE[config.optimisation.opt],
         threads=execution.threads or len(os.sched_getaffinity(0)),
-        precision="bf16" if execution.precision == "bf16" else "float32",
+        precision="float32" if execution.precision == "auto" else execution.precision,
         compile=execution.compile == "yes",
         log_every=execution.log_every or max(10, steps // 1000),
         eval_every=max(1, round(execution.eval_every * steps_per_epoch)),
@@ -71,9 +73,9 @@ def measure(run: Run, started: float) -> Plan:
     run.team.use(run.plan.precision)
     if run.plan.compile:
         run.core.compile()
-    step_seconds = mean_step(run)
-    precision = choose_precision(run, step_seconds)
-    compiled, step_seconds = choose_compile(run, step_seconds)
+    step_seconds = mean_step(run, run.plan.precision)
+    precision, step_seconds = choose_precision(run, step_seconds)
+    compiled, step_seconds = choose_compile(run, precision, step_seconds)
     evaluation = timed(lambda: evaluate_once(run)) * (len(run.select) if run.select else 0)
     restore(start, run.core, run.optimiser, run.ema)
     budget = run.config.budget.budget
@@ -109,13 +111,15 @@ def timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def mean_step(run: Run, steps: int = STEPS, skipped: int = SKIPPED) -> float:
+def mean_step(run: Run, precision: Precision, steps: int = STEPS, skipped: int = SKIPPED) -> float:
     """Mean seconds of a training step, its batch included, over `steps` of them at rate 0."""
+    scaling = scaling_for(precision)
+    run.team.use(precision)
     for group in run.optimiser.param_groups:
         group["lr"] = 0.0
     marks = [time.perf_counter()]
     for number, batch in enumerate(run.train.range(0, steps + skipped)):
-        update(run, batch, number)
+        update(run, batch, number, scaling)
         marks.append(time.perf_counter())
     return (marks[-1] - marks[skipped]) / steps
 
@@ -140,10 +144,12 @@ def chosen_rate(run: Run) -> float:
     if run.config.optimisation.lr != "auto":
         return run.plan.lr
 
+    scaling = scaling_for(run.plan.precision)
+
     def step(number: int, lr: float) -> float:
         for group in run.optimiser.param_groups:
             group["lr"] = lr * group.get("share", 1.0)
-        loss, _, sound = update(run, run.train[number], number)
+        loss, _, sound = update(run, run.train[number], number, scaling)
         return float(run.team.sum(loss)) if sound else math.nan
 
     lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt])
@@ -152,30 +158,31 @@ def chosen_rate(run: Run) -> float:
     return lr
 
 
-def choose_precision(run: Run, plain: float) -> Literal["float32", "bf16"]:
-    """bf16 where it was asked for, or where it makes a step faster; a bare product is tried first."""
+def choose_precision(run: Run, plain: float) -> tuple[Precision, float]:
+    """The number format asked for, or the one with the fastest step, and its seconds; a bare product is tried first."""
     if run.config.execution.precision != "auto":
-        return run.plan.precision
-    if not bf16_is_fast(run.team.device):
-        return "float32"
-    run.team.use("bf16")
-    faster = run.team.share(mean_step(run, steps=5) < 0.9 * plain)
-    run.team.use("bf16" if faster else "float32")
-    return "bf16" if faster else "float32"
+        return run.plan.precision, plain
+    found: dict[Precision, float] = {"float32": 0.9 * plain}  # a narrower format must be worth its rounding
+    for precision in NARROW:
+        if run.team.share(is_fast(precision, run.team.device)):
+            found[precision] = run.team.share(mean_step(run, precision, steps=5))
+    best = min(found, key=lambda precision: found[precision])
+    run.team.use(best)
+    return best, plain if best == "float32" else found[best]
 
 
-def bf16_is_fast(device: torch.device) -> bool:
-    """Whether a product of matrices is faster in bf16: on CPUs without such units it is ten times slower."""
+def is_fast(precision: Precision, device: torch.device) -> bool:
+    """Whether a product of matrices is faster in this format: on CPUs without such units it is ten times slower."""
 
-    def product(kind: torch.dtype) -> float:
+    def product(kind: torch.dtype | None) -> float:
         x = torch.ones(256, 256, device=device, dtype=kind)
         x @ x
         return min(timed(lambda: (x @ x).sum().item()) for _ in range(3))
 
-    return product(torch.bfloat16) < product(torch.float32)
+    return product(AUTOCAST[precision]) < product(torch.float32)
 
 
-def choose_compile(run: Run, eager: float) -> tuple[bool, float]:
+def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, float]:
     """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile."""
     if run.config.execution.compile != "auto":
         return run.plan.compile, eager
@@ -184,8 +191,8 @@ def choose_compile(run: Run, eager: float) -> tuple[bool, float]:
     if not run.team.share(total > TRY_COMPILE):
         return False, eager
     run.core.compile()
-    cost = timed(lambda: mean_step(run, steps=1, skipped=0)) + timed(lambda: evaluate_once(run))
-    compiled = mean_step(run, steps=STEPS // 2)
+    cost = timed(lambda: mean_step(run, precision, steps=1, skipped=0)) + timed(lambda: evaluate_once(run))
+    compiled = mean_step(run, precision, steps=STEPS // 2)
     pays = bool(run.team.share((eager - compiled) * (total / eager) > cost))
     if not pays:
         run.core._compiled_call_impl = None

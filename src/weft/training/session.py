@@ -34,6 +34,7 @@ from weft.training.plan import Plan
 from weft.training.prepare import Ingredients, gather
 from weft.training.record import make_record
 from weft.training.run import Run
+from weft.training.scaling import scaling_for
 from weft.training.state import Progress
 
 
@@ -148,7 +149,7 @@ def set_out(run: Run, folder: RunFolder, started: float) -> tuple[Run, Progress]
     path = folder.path if run.team.rank == 0 else None
     run = replace(run, plan=plan, journal=Journal(path, 0, run.config.execution.tensorboard))
     run.team.use(plan.precision)
-    return run, Progress()
+    return run, Progress(scaling=scaling_for(plan.precision))
 
 
 def pick_up(run: Run) -> tuple[Run, Progress]:
@@ -201,6 +202,7 @@ def finish(
 ) -> dict[str, Any]:
     """Report the best weights on the reporting split, which is read here and nowhere else, and write what came out."""
     best = progress.best.weights or None
+    run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
         outputs, targets = outputs_of(run.net, materials.batches("report", run.team.rank, run.team.world), run.team)
     facts |= {

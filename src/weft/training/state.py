@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from weft.training.checkpoints import Checkpoint
 from weft.training.ema import MovingAverage
 from weft.training.fabric import fill, is_sharded, whole
+from weft.training.scaling import Scaling
 from weft.training.watch import Watch
 
 
@@ -39,6 +40,7 @@ class Progress:
     """The part of a run's state that moves."""
 
     watch: Watch = field(default_factory=Watch)
+    scaling: Scaling = field(default_factory=Scaling)
     step: int = 0
     """updates made"""
     rate_scale: float = 1.0
@@ -62,9 +64,11 @@ class Progress:
 
     def numbers(self) -> dict[str, Any]:
         """Everything but the weights of the best evaluation, as JSON can hold it."""
-        plain = {name: value for name, value in vars(self).items() if name not in {"watch", "best", "loss_sum"}}
+        apart = {"watch", "scaling", "best", "loss_sum"}
+        plain = {name: value for name, value in vars(self).items() if name not in apart}
         best = {"step": self.best.step, "metric": self.best.metric, "loss": self.best.loss}
-        return {**plain, "loss_sum": float(self.loss_sum), "watch": asdict(self.watch), "best": best}
+        parts = {"watch": asdict(self.watch), "scaling": asdict(self.scaling), "best": best}
+        return {**plain, "loss_sum": float(self.loss_sum), **parts}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> Progress:
@@ -72,7 +76,8 @@ class Progress:
         numbers = dict(checkpoint.numbers)
         best = Best(**numbers.pop("best"), weights=section(checkpoint.tensors, "best."))
         loss_sum = torch.tensor(numbers.pop("loss_sum"), dtype=torch.float64)
-        return cls(watch=Watch(**numbers.pop("watch")), loss_sum=loss_sum, best=best, **numbers)
+        watch, scaling = Watch(**numbers.pop("watch")), Scaling(**numbers.pop("scaling"))
+        return cls(watch=watch, scaling=scaling, loss_sum=loss_sum, best=best, **numbers)
 
 
 def capture(progress: Progress, net: nn.Module, optimiser: Optimizer, ema: MovingAverage | None) -> Checkpoint:
