@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from training.runs import configure, train
+from training.test_loop import Stop
 from weft.data.loader import Batch
 from weft.errors import WeftError
 from weft.training import memory, probe, session
@@ -77,6 +78,40 @@ def test_half_precision_is_chosen_only_where_it_is_faster() -> None:
     fast = probe.is_fast("bf16", torch.device("cpu"))
     flags = Path("/proc/cpuinfo").read_text()
     assert not fast or "bf16" in flags
+
+
+class Compiler:
+    """Stands for torch.compile: a step takes a second, and `compiled` seconds once it has been called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, compiled: float) -> None:
+        self.calls, self.measured = 0, 0
+
+        def compile_(net: nn.Module) -> None:
+            self.calls += 1
+
+        def mean_step(run: object, precision: str, steps: int = 20, skipped: int = 3) -> float:
+            self.measured += 1
+            return compiled if self.calls else 1.0
+
+        monkeypatch.setattr(nn.Module, "compile", compile_)
+        monkeypatch.setattr(probe, "mean_step", mean_step)
+
+
+@pytest.mark.parametrize(("compiled", "pays"), [(0.8, True), (1.0, False)])
+def test_compiling_is_accepted_when_it_pays_and_never_measured_again(
+    compiled: float, pays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """400 steps of a second each: long enough to try; 80 s saved are more than the compiler took."""
+    compiler = Compiler(monkeypatch, compiled)
+    assert session.start(configure(steps=400, compile="auto", log_every=10), tmp_path, Stop(50)).record is None
+    plan = session.RunFolder(tmp_path).plan()
+    assert plan is not None and plan.compile is pays
+    measured, calls = compiler.measured, compiler.calls
+    assert measured == 3 and calls == 1, "eager, the first compiled step, compiled"
+    record = session.resume(tmp_path, Silent()).record
+    assert record is not None and record["plan"]["compile"] is pays
+    assert compiler.measured == measured
+    assert compiler.calls == calls + pays, "a resumed run is compiled as its plan says"
 
 
 def test_compiling_is_not_even_tried_for_a_short_run(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ class OptimisationConfig:
     clip: NotNegative = 1.0
     """Largest gradient norm; 0 switches clipping off."""
     accumulate: Count = 1
-    """Micro-batches that each batch is cut into: less memory, the same gradient."""
+    """Micro-batches that each batch is cut into: less memory, the same gradient (but batch norm sees a micro-batch)."""
     model_ema: Fraction = 0.0
     """Decay of the moving average of the weights that is evaluated and kept; 0 switches it off."""
 

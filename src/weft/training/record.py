@@ -35,6 +35,7 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
         "wall_seconds": progress.seconds,
         "cpu_seconds": progress.cpu_seconds,
         "waiting_share": progress.waited / max(progress.seconds, 1e-9),
+        "checkpoint_seconds": progress.saving,
         "checkpoint_share": progress.saving / max(progress.seconds, 1e-9),
         "peak_memory": memory.peak(),
         "cost": progress.seconds / 3600 * run.config.execution.price_per_hour,

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import nn
 
 from weft.errors import WeftError
 from weft.networks.formulas import total_macs
@@ -168,7 +169,7 @@ def pick_up(run: Run) -> tuple[Run, Progress]:
 def announce(run: Run, materials: Ingredients, display: Silent) -> None:
     """Say what is about to happen: the probe's predictions and what the source decided."""
     plan, parameters = run.plan, sum(p.numel() for p in run.core.parameters())
-    for note in materials.notes:
+    for note in [*materials.notes, *cautions(run)]:
         display.say(note)
     epochs = plan.steps / plan.steps_per_epoch
     form = f"{plan.precision}{', compiled' if plan.compile else ''}, {plan.threads} threads"
@@ -179,6 +180,15 @@ def announce(run: Run, materials: Ingredients, display: Silent) -> None:
         f"at {run.config.execution.price_per_hour:g} an hour"
     )
     display.begin(plan, run.config.optimisation.batch_size, run.objective.metric)
+
+
+def cautions(run: Run) -> list[str]:
+    """What a user might not expect of this configuration."""
+    parts = run.config.optimisation.accumulate
+    if parts == 1 or not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in run.core.modules()):
+        return []
+    size = -(-run.config.optimisation.batch_size // parts)
+    return [f"batch norm sees micro-batches of {size}, so --accumulate {parts} is not the same as the whole batch"]
 
 
 def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, display: Silent) -> Outcome:
