@@ -37,11 +37,9 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("family", "accumulate", "said"), [("resnet", 4, 1), ("resnet", 1, 0), ("mlp", 4, 0)])
 def test_batch_norm_on_micro_batches_is_told(family: str, accumulate: int, said: int, tmp_path: Path) -> None:
-    heard: list[str] = []
-    display = Silent()
-    display.say = heard.append  # type: ignore[method-assign]
+    display = Listen()
     record = session.start(configure(family, 3, accumulate=accumulate), tmp_path / "run", display).record
-    assert sum("batch norm sees micro-batches of 8" in sentence for sentence in heard) == said
+    assert sum("batch norm sees micro-batches of 8" in sentence for sentence in display.said) == said
     assert record is not None and record["checkpoint_seconds"] > 0
 
 
