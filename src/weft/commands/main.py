@@ -20,6 +20,8 @@ VERBS = {
     "data": "what a source holds, its augmentations on a sheet, the cache",
     "train": "train a network on a source; stop and resume it",
     "finetune": "teach a trained network the targets of a source; or put networks on its embeddings",
+    "pretrain": "teach a text network the words of a corpus: masked words, next sentences",
+    "tokenizer": "train a WordPiece vocabulary on a corpus",
     "eval": "metrics of a trained network on its own source or another",
     "predict": "what a trained network says of files, texts or rows",
     "runs": "list run folders; prune them",

@@ -8,7 +8,7 @@ for batch in loader.range(0, 500):   # the next one is prepared while this one t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -53,7 +53,7 @@ class Batches:
     """The batches of a split, by number."""
 
     def __init__(
-        self, split: Split, plan: Plan, assemble: Assembler, transform: Transform,
+        self, split: Sized, plan: Plan, assemble: Assembler, transform: Transform | None,
         batch_size: int, train: bool, rank: int, world: int,
     ) -> None:  # fmt: skip
         self.split, self.plan, self.assemble, self.transform = split, plan, assemble, transform

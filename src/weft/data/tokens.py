@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -63,10 +63,20 @@ class Tokenizer:
     def _compose(self, texts: tuple[str, ...], max_length: int) -> tuple[list[int], list[int]]:
         parts = [self._ids(text, max_length) for text in texts]
         ids, segments = [self.cls_id], [0]
-        for segment, (part, room) in enumerate(zip(parts, _rooms(parts, max_length), strict=True)):
+        for segment, (part, room) in enumerate(zip(parts, rooms(parts, max_length), strict=True)):
             ids += [*part[:room], self.sep_id]
             segments += [segment] * (min(len(part), room) + 1)
         return ids, segments
+
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, all of them, without markers."""
+        self._learn(chunk for text in texts for chunk in _chunks(text))
+        known = self._known
+        return [list(chain.from_iterable([known[chunk] for chunk in _chunks(text)])) for text in texts]
+
+    def words(self) -> list[str]:
+        """The entries of the vocabulary, by id."""
+        return [str(self.library.id_to_token(number)) for number in range(self.vocab_size)]
 
     def decode(self, ids: Sequence[int], skip_markers: bool = True) -> str:
         """The text that the ids stand for, as far as it can be told."""
@@ -104,7 +114,7 @@ def train_tokenizer(texts: Iterable[Any], vocab_size: int, lowercase: bool = Tru
     """WordPiece vocabulary of at most `vocab_size` entries from texts or pairs; the same texts give the same one."""
     library = _wordpiece({marker: number for number, marker in enumerate(MARKERS)}, lowercase)
     words = [text for raw in texts for text in _parts(raw)]
-    letters = _alphabet(words, library, vocab_size // 4)
+    letters = _commonest(alphabet(words, lowercase), vocab_size // 4)
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocab_size,
         # The trainer numbers letters inside words as it meets them, in the order of a hash table that differs from
@@ -119,16 +129,22 @@ def train_tokenizer(texts: Iterable[Any], vocab_size: int, lowercase: bool = Tru
     return Tokenizer(_wordpiece(library.get_vocab(with_added_tokens=True), lowercase))
 
 
-def _alphabet(texts: Iterable[str], library: Library, most: int) -> list[str]:
-    """The commonest letters of the texts, as words are made of them after normalisation, in a fixed order."""
+def alphabet(texts: Iterable[str], lowercase: bool = True) -> Counter[str]:
+    """The letters of the texts, as words are made of them after normalisation, and how often each occurs."""
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     chunks: Counter[str] = Counter()
     for text in texts:
         chunks.update(_chunks(text))
     letters: Counter[str] = Counter()
     for chunk, count in chunks.items():
-        for letter in library.normalizer.normalize_str(chunk):
+        for letter in normalizer.normalize_str(chunk):
             letters[letter] += count
     del letters[" "]
+    return letters
+
+
+def _commonest(letters: Counter[str], most: int) -> list[str]:
+    """So many letters of an alphabet, in a fixed order."""
     ranked = sorted(letters, key=lambda letter: (-letters[letter], letter))
     return sorted(ranked[: max(1, most)])
 
@@ -148,7 +164,7 @@ def _start(text: str, tokens: int) -> str:
     return text if blank < 0 else text[:blank]
 
 
-def _rooms(parts: list[list[int]], max_length: int) -> list[int]:
+def rooms(parts: Sequence[Sized], max_length: int) -> list[int]:
     """How many ids of each text fit: of two, the longer gives way until both are equal, as `tokenizers` does it."""
     room = max_length - 1 - len(parts)
     if len(parts) == 1 or sum(map(len, parts)) <= room:

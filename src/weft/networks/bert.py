@@ -24,14 +24,14 @@ class BERT(TextTokens):
 class PretrainingHeads(nn.Module):
     """Masked-language modelling and next-sentence prediction on top of any text network.
 
-    Word logits are LN(act(W z)) Eᵀ + b, with E the network's own word vectors (tied); only the positions asked
-    for are computed. Next-sentence logits are linear in the pooled vector.
+    Word logits are LN(act(W z)) Eᵀ + b, with E the network's own word vectors (tied): they belong to the network, and
+    are held in a tuple so as not to be counted and saved twice. Next-sentence logits are linear in the pooled vector.
     """
 
     def __init__(self, encoder: TextTokens, *, next_sentence: bool = True) -> None:
         super().__init__()
         config = encoder.config
-        self.words = encoder.embed.words
+        self._tied = (encoder.embed.words,)
         self.transform = nn.Linear(config.dim, config.dim)
         self.act = activation(config.act)
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
@@ -41,6 +41,15 @@ class PretrainingHeads(nn.Module):
             if layer is not None:
                 initialise(nn.ModuleList([layer]), "bert")
 
+    @property
+    def words(self) -> Tensor:
+        """The word vectors of the network: (vocabulary, channels)."""
+        return self._tied[0].weight
+
+    def transformed(self, features: Tensor) -> Tensor:
+        """LN(act(W z)), which is compared with the word vectors: (…, channels) in and out."""
+        return self.norm(self.act(self.transform(features)))
+
     def word_logits(self, features: Tensor) -> Tensor:
-        """(…, channels) → (…, vocabulary)."""
-        return F.linear(self.norm(self.act(self.transform(features))), self.words.weight, self.bias)
+        """(…, channels) → (…, vocabulary). For training see nn/vocabulary.py, which never makes them all."""
+        return F.linear(self.transformed(features), self.words, self.bias)

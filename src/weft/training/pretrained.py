@@ -23,6 +23,7 @@ from weft.training.atomic import write_bytes, write_json
 from weft.training.objective import Objective
 
 FORMAT = 1
+PRETRAINED: Any = "words"  # in the place of a task: an encoder that answers nothing before it is fine-tuned
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Card:
 
     def objective(self) -> Objective:
         """The objective, for turning outputs into answers."""
+        if self.task == PRETRAINED:
+            raise WeftError(f"{self.model} has been pre-trained only and knows no classes; use `weft finetune` first")
         return Objective(self.task, centre=self.centre, scale=self.scale)
 
 

@@ -15,8 +15,8 @@ STRICT = ConfigDict(extra="forbid")
 class CorpusConfig:
     """Which documents there are, and which of them are held out."""
 
-    split: str | None = None
-    """Split to read, such as unsupervised; by default the training split of a source that has several."""
+    split: tuple[str, ...] | None = None
+    """Splits to read, such as unsupervised; by default all but those held out for testing and validation."""
     column: str | None = None
     """Column that holds the text; needed only where it cannot be told from the names."""
     documents: Literal["auto", "files", "paragraphs", "lines"] = "auto"
@@ -44,3 +44,6 @@ class TokenizingConfig:
     """Keep case and accents, in a vocabulary that is trained."""
     max_length: int = Field(default=128, ge=8)
     """Tokens of a sequence, the markers [CLS] and [SEP] included."""
+    pack: bool = True
+    """Fill every sequence, going on from one document to the next; otherwise a document starts a new one. Pairs of
+    next-sentence prediction are never packed."""

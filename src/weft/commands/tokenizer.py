@@ -1,0 +1,58 @@
+"""`weft tokenizer`: train a WordPiece vocabulary on the training documents of a corpus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import OmitArgPrefixes, Positional, arg, configure
+
+from weft.data.corpus.config import CorpusConfig, TokenizingConfig
+from weft.errors import WeftError
+
+
+@configure(OmitArgPrefixes)
+@dataclass(frozen=True)
+class Arguments:
+    """Train a tokenizer: weft tokenizer CORPUS --vocab 30000 --output FOLDER
+
+    WordPiece, as BERT's; cased or uncased. `weft pretrain --tokenizer FOLDER` uses it. Documents that pre-training
+    holds out with the same --split-seed, --select and --report are held out here too.
+    """
+
+    corpus: Positional[str]
+    """A text file, a folder of them, Parquet, CSV or JSONL, hub:NAME, or pydocs."""
+    output: Path
+    """Folder for tokenizer.json, tokenizer_config.json and vocab.txt; a new one, or an empty one."""
+    reading: Annotated[CorpusConfig, arg(name="")] = field(default_factory=CorpusConfig)
+    vocab: int = 30_000
+    """Words and word pieces of the vocabulary."""
+    cased: bool = False
+    """Keep case and accents."""
+    max_length: int = 512
+    """Tokens of a text that the files name as the longest, for `transformers`."""
+
+
+def run(arguments: Arguments) -> int:
+    """Train, save, and say how well it fits the held-out documents."""
+    if arguments.vocab < 64:
+        raise WeftError(f"--vocab must be at least 64, not {arguments.vocab}")
+    if arguments.output.exists() and (not arguments.output.is_dir() or any(arguments.output.iterdir())):
+        raise WeftError(f"{arguments.output} exists and is not empty; choose another --output")
+    from weft.data.corpus.corpus import open_corpus
+    from weft.data.corpus.vocabulary import fit_of, tokenizer_of
+
+    corpus = open_corpus(arguments.corpus, arguments.reading)
+    for note in corpus.notes:
+        print(note)
+    wanted = replace(TokenizingConfig(), vocab_size=arguments.vocab, cased=arguments.cased)
+    tokenizer = tokenizer_of(corpus, wanted)
+    tokenizer.save(arguments.output, arguments.max_length)
+    (arguments.output / "vocab.txt").write_text("\n".join(tokenizer.words()) + "\n", encoding="utf-8")
+    fit = fit_of(tokenizer, corpus.texts("report"))
+    print(
+        f"{tokenizer.vocab_size:,} entries in {arguments.output}; on held-out text {fit.pieces:.2f} pieces a word, "
+        f"{fit.unknown:.2%} unknown"
+    )
+    return 0
