@@ -65,8 +65,17 @@ def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task
     if task is None and whole and (len(finite) > MANY or len(finite) * 2 > rows):
         return Labels("regression")
     if whole:
-        return _classes([str(int(number)) for number in sorted(finite)], task)
+        return _classes([str(int(number)) for number in sorted(finite) if not _unlabelled(number, finite)], task)
     return _classes(sorted({word(value) for value in values if value is not None and value == value}), task)
+
+
+def _unlabelled(number: float, all_numbers: list[float]) -> bool:
+    """Whether a number says that there is no label: -1 beside the classes 0, 1, 2, … as in GLUE's files.
+
+    Beside 0 and 1 alone it may as well be the third class, and stays one.
+    """
+    rest = sorted(set(all_numbers) - {-1.0})
+    return number == -1 and len(rest) > 2 and rest == list(range(len(rest)))
 
 
 def word(value: Any) -> str:

@@ -99,7 +99,7 @@ def of_one_length(lengths: Index) -> Iterator[Index]:
     """All rows but the empty ones, in batches of one length and about BATCH tokens."""
     for length in np.unique(lengths[lengths > 0]):
         rows = np.flatnonzero(lengths == length)
-        yield from np.array_split(rows, -(-len(rows) * int(length) // BATCH))
+        yield from np.array_split(rows, min(len(rows), -(-len(rows) * int(length) // BATCH)))
 
 
 class Progress:

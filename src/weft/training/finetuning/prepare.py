@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from weft.data.fitting import fit
@@ -62,6 +63,8 @@ class FinetuneMaterials(Materials):
         network = create_network(self.network, self.config.seed)
         if encoder_of(self.network) is None:
             self.start.fill(network)
+            torch.manual_seed(self.config.seed)
+            network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
         return network
 
     def groups(self, core: Network) -> Groups:

@@ -1,0 +1,234 @@
+"""A4: fine-tuning on single sentences and pairs, from runs and from Hugging Face folders; M7: on a frozen encoder."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from training.encoders import LENGTH, configure, make_encoder, tokenizer_of
+from training.runs import assert_same_bits, curve, interrupt, last_checkpoint, sentences, spawn, train
+from training.runs import configure as supervised
+from weft.errors import WeftError
+from weft.networks.encoder import folder_digest
+from weft.training.config import RunConfig
+from weft.training.finetuning.layers import depth_of, layered_groups
+from weft.training.finetuning.prepare import gather
+from weft.training.folder import open_run
+from weft.training.reevaluation import evaluate_run
+from weft.training.watch import at_chance
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pairs of texts in two classes: the same colour in both, or not; some far longer than the network."""
+    chance = random.Random(0)
+    lines = ["premise,hypothesis,label"]
+    for number in range(200):
+        first, second = chance.sample(["red", "green", "blue"], 2)
+        filler = " ".join(chance.choices(["ab", "cd"], k=60 if number % 10 == 0 else 5))
+        lines.append(f"{filler} {first},{first if number % 2 else second},{'same' if number % 2 else 'other'}")
+    path = tmp_path_factory.mktemp("pairs") / "pairs.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_hugging_face_folder_learns_sentences(encoder: Path, tmp_path: Path) -> None:
+    """A4: starts from the folder's weights and tokenizer, and the run is evaluated and used like any other."""
+    config = configure(encoder, steps=150)
+    materials = gather(config)
+    start = weft.networks.weights.network_from_folder(encoder)
+    torch.testing.assert_close(materials.create().blocks[1].mixer.qkv.weight, start.blocks[1].mixer.qkv.weight)
+    record = train(config, tmp_path / "run")
+    assert record["kind"] == "finetune" and record["metrics"]["accuracy"] > 0.8
+    assert record["metrics"]["chance"] == pytest.approx(1 / 3, abs=0.05) and at_chance(record) is None
+    assert record["source"]["start"] == {"folder": str(encoder), "digest": folder_digest(encoder)}
+    assert evaluate_run(tmp_path / "run", batch_size=32)["accuracy"] == record["metrics"]["accuracy"]
+    assert open_run(tmp_path / "run").config() == config
+    predictor = weft.load(tmp_path / "run")
+    assert predictor.transform.tokenizer.content() == tokenizer_of(encoder).content()
+    assert predictor.predict(["ab red cd", "blue"]) == ["r", "b"]
+
+
+def test_a_run_of_weft_is_carried_over(tmp_path: Path) -> None:
+    """Any weft run can be started from; the head starts fresh, the rest is what it was. Images are not refused."""
+    for family in ("text", "resnet"):
+        before = supervised(family, steps=4)
+        train(before, tmp_path / family)
+        materials = gather(replace(configure(tmp_path / family), source=before.source))
+        made, old = materials.create().state_dict(), weft.load(tmp_path / family).network.state_dict()
+        assert all(torch.equal(made[name], old[name]) for name in old if not name.startswith("head"))
+        assert not torch.equal(made["head.weight"], old["head.weight"])
+
+
+def test_pairs_are_cut_longest_first_and_counted(encoder: Path, pairs: Path, tmp_path: Path) -> None:
+    """A4: a pair longer than the network loses tokens of its longer text, and the notes say how many there are."""
+    config = configure(encoder, source=pairs, steps=3)
+    materials = gather(config)
+    assert any("training pairs are longer than 32 tokens: cut, the longer text first" in n for n in materials.notes)
+    batch = materials.batches("train")[0]
+    assert batch.inputs["segments"].max() == 1 and batch.inputs["x"].shape[1] <= LENGTH
+    long = materials.transform(("ab " * 100, "red"))
+    kept = tokenizer_of(encoder).encode(["red"], LENGTH)[0][0][1:-1]
+    assert long["x"][0].tolist()[-len(kept) - 1 : -1] == kept, "the short text is whole"
+    assert train(config, tmp_path / "run")["metrics"]["accuracy"] >= 0
+
+
+def test_rates_fall_from_the_head_down(encoder: Path) -> None:
+    net = gather(configure(encoder)).create()
+    groups = layered_groups(net, weight_decay=0.1, rate_decay=0.5)
+    share = {id(p): group["share"] for group in groups for p in group["params"]}
+    names = {name: share[id(p)] for name, p in net.named_parameters()}
+    assert len(share) == len(names) and depth_of(net) == 3
+    assert names["head.weight"] == names["pooler.0.weight"] == 1
+    assert names["blocks.2.mixer.qkv.weight"] == 0.5 and names["blocks.0.norm1.weight"] == 0.125
+    assert names["embed.words.weight"] == names["positions.table"] == 0.0625
+    decayed = {id(p) for group in groups if group["weight_decay"] for p in group["params"]}
+    assert id(net.head.weight) in decayed and id(net.head.bias) not in decayed
+
+
+def test_gradual_thawing_moves_the_head_first(encoder: Path, tmp_path: Path) -> None:
+    """With one epoch a block, the first epoch moves the head alone, the second the last block too."""
+    start = gather(configure(encoder)).create().state_dict()
+
+    def moved(steps: int) -> set[str]:
+        train(configure(encoder, steps=steps, thaw_epochs=1.0, checkpoint_every=steps), tmp_path / str(steps))
+        now = last_checkpoint(tmp_path / str(steps)).tensors
+        return {name.split(".")[0] + "." + name.split(".")[1] for name in start
+                if not torch.equal(now[f"model.{name}"], start[name])}  # fmt: skip
+
+    steps = gather(configure(encoder)).batches("train").steps_per_epoch
+    assert moved(steps) == {"head.weight", "head.bias", "pooler.0"}
+    assert moved(steps + 2) == {"head.weight", "head.bias", "pooler.0", "blocks.2"}
+
+
+def test_early_stop_ends_a_run_that_gets_no_better(encoder: Path, tmp_path: Path) -> None:
+    record = train(configure(encoder, steps=400, patience=2), tmp_path / "run")
+    assert record["status"] == "finished" and record["steps"] < 400
+    assert record["steps"] - record["best_step"] == 2 * record["plan"]["eval_every"]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_killed_run_ends_with_the_same_bits(frozen: bool, encoder: Path, tmp_path: Path) -> None:
+    changes = {"frozen": True, "model": "gmlp_text_tiny"} if frozen else {"thaw_epochs": 1.0}
+    config = configure(encoder, steps=60, checkpoint_every=2, log_every=5, **changes)
+    train(config, tmp_path / "whole")
+    chance = random.Random(frozen)
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        interrupt(spawn(config, tmp_path / "cut"), tmp_path / "cut", how, chance)
+    process = spawn(config, tmp_path / "cut")
+    process.join()
+    assert process.exitcode == 0
+    assert_same_bits(last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "cut"))
+    assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
+
+
+def test_a_network_on_a_frozen_encoder_reads_texts(encoder: Path, tmp_path: Path) -> None:
+    """M7: trained on cached embeddings, its folder predicts from texts, and names and digests its encoder."""
+    config = configure(encoder, steps=120, frozen=True, model="amlp_text_tiny", network={"dim": 32, "depth": 1})
+    record = train(config, tmp_path / "run")
+    assert record["metrics"]["accuracy"] > 0.6
+    stored = json.loads((tmp_path / "run" / "config.json").read_text())["weft"]["network"]["encoder"]
+    assert stored["digest"] == folder_digest(encoder) and stored["folder"] == str(encoder.resolve())
+    assert evaluate_run(tmp_path / "run", batch_size=32)["accuracy"] == record["metrics"]["accuracy"]
+    predictor = weft.load(tmp_path / "run")
+    assert len(predictor.predict(["ab red cd", "blue", "green ab"])) == 3
+    assert (tmp_path / "run" / "model.safetensors").stat().st_size < 1_000_000, "the encoder stays where it is"
+
+
+def test_without_a_model_a_frozen_encoder_gets_a_linear_probe(encoder: Path) -> None:
+    materials = gather(configure(encoder, frozen=True, layer=2))
+    assert materials.network.depth == 0 and materials.network.encoder.layer == 2
+
+
+def broken(encoder: Path, path: Path, change: str) -> Path:
+    """A copy of the encoder's folder with something wrong."""
+    shutil.copytree(encoder, path)
+    if change == "no weights":
+        (path / "model.safetensors").unlink()
+    elif change == "pickle":
+        (path / "model.safetensors").rename(path / "pytorch_model.bin")
+    elif change == "no tokenizer":
+        (path / "tokenizer.json").unlink()
+    elif change == "tokenizer":
+        weft.data.tokens.train_tokenizer(["ab cd"] * 9, 64).save(path, LENGTH)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("no weights", "holds no weights"),
+        ("pickle", "a pickle, which weft does not open"),
+        ("no tokenizer", "no tokenizer.json or vocab.txt"),
+        ("tokenizer", "do not belong together"),
+    ],
+)
+def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, change: str, sentence: str) -> None:
+    with pytest.raises(WeftError, match=sentence):
+        gather(configure(broken(encoder, tmp_path / "broken", change)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"source": "digits"}, "holds a network for text, but digits holds images"),
+        ({"start": "nowhere"}, "not a folder"),
+        ({"start": ""}, "say what to start from"),
+        ({"model": "gmlp_text_tiny"}, "add --frozen"),
+        ({"frozen": True, "model": "gmlp_txt_tiny"}, "there is no model"),
+        ({"frozen": True, "model": "lstm_text"}, "cannot stand on an encoder"),
+        ({"frozen": True, "layer": 4}, "has 3 blocks"),
+        ({"layer": 2}, "add --frozen"),
+        ({"frozen": True, "thaw_epochs": 1.0}, "contradict"),
+        ({"opt": "muon"}, "--layer-decay 1"),
+        ({"network": {"dpth": 2}}, "has no setting 'dpth'"),
+        ({"batch_size": 10_000}, "larger than the training split"),
+        ({"report_split": "validation"}, "no labelled split 'validation'"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentence: str) -> None:
+    with pytest.raises(WeftError, match=sentence):
+        gather(configure(encoder, **changes)).batches("report")
+
+
+def test_labels_of_minus_one_are_said_and_counted(encoder: Path, tmp_path: Path) -> None:
+    """MNLI marks pairs without a label by -1: refused with the row's name, or left out and counted, never a class."""
+    lines = ["premise,hypothesis,label", *(f"red ab {n},blue cd,{n % 3}" for n in range(60)), "red,blue,-1", "a,b,-1"]
+    (tmp_path / "pairs.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(WeftError, match=r"-1.*--on-bad skip"):
+        gather(configure(encoder, source=tmp_path / "pairs.csv"))
+    materials = gather(configure(encoder, source=tmp_path / "pairs.csv", on_bad="skip"))
+    assert materials.source.classes == ["0", "1", "2"]
+    assert any("2 bad rows were skipped" in note for note in materials.notes)
+
+
+def test_a_changed_start_is_noticed(encoder: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
+    materials = gather(configure(folder))
+    (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
+    with pytest.raises(WeftError, match="has changed since the run began"):
+        gather(configure(folder)).require(materials.fingerprint)
+
+
+def test_runs_at_chance_are_named() -> None:
+    metrics = {"accuracy": 0.35, "accuracy_interval": [0.31, 0.39], "chance": 0.34}
+    assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "left_chance": True}))
+    assert "stayed that of a guess" in str(at_chance({"metrics": metrics, "left_chance": False}))
+    assert at_chance({"metrics": {**metrics, "accuracy_interval": [0.35, 0.4]}, "left_chance": True}) is None
+
+
+def test_other_kinds_of_run_keep_their_defaults() -> None:
+    assert RunConfig.kind == "train" and sentences().is_file()
