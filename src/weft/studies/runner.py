@@ -115,7 +115,8 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
 
 
 def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
-    config = replace(job.config, execution=replace(job.config.execution, threads=pool.threads))
+    config = study.placed(job)
+    config = replace(config, execution=replace(config.execution, threads=pool.threads))
     worker.ask("carry_out", config, study.run_folder(job).path, log=study.log(job))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,17 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a study: the arm it belongs to, its whole configuration, and which part of the arm's work it is."""
+    """One run of a study: the arm it belongs to, its whole configuration, and which part of the arm's work it is.
+
+    `after` names another run of the study, from whose network this one starts; the configuration has that name as its
+    `start`, so that the study may lie anywhere.
+    """
 
     arm: str
     config: AnyConfig
     fingerprint: str
     part: str = ""
+    after: str = ""
 
     @property
     def seed(self) -> int:
@@ -74,6 +79,10 @@ class Study:
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
+
+    def placed(self, job: Job) -> AnyConfig:
+        """The configuration with the folder of the run that it starts from, if it starts from one."""
+        return replace(job.config, start=str(self.folder.resolve() / "runs" / job.after)) if job.after else job.config
 
     def log(self, job: Job) -> Path:
         return self.folder / "logs" / f"{job.name}.txt"

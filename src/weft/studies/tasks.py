@@ -14,23 +14,21 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from weft.data.config import TransformConfig
 from weft.data.loader import batches
-from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform
-from weft.errors import WeftError
-from weft.nn.losses import outputs_for
-from weft.studies.arms import CLASSICAL, Facts
+from weft.data.preprocess import ImageTransform, TextTransform
+from weft.studies.arms import CLASSICAL
 from weft.studies.baselines import run_baseline
+from weft.studies.looking import data_of
+from weft.studies.looking import look as look
 from weft.training import probe, session
 from weft.training.atomic import write_json
-from weft.training.config import ReadingConfig, RunConfig
+from weft.training.config import RunConfig
 from weft.training.course import TrainingFailed
 from weft.training.display import Plain, Silent
 from weft.training.evaluation import outputs_of
@@ -38,48 +36,11 @@ from weft.training.fabric import join
 from weft.training.folder import RunFolder, open_run
 from weft.training.kinds import AnyConfig
 from weft.training.metrics import headline
-from weft.training.prepare import Opened, gather, open_data
+from weft.training.prepare import gather
 from weft.training.pretrained import read_network
 from weft.training.run import Run
 
 MEASURE_SECONDS = 0.6  # of steps for a choice of schedule: enough for a ratio within some percent
-PREDICT_SECONDS = 4.0  # of steps for a prediction of hours
-
-
-@lru_cache(maxsize=2)
-def opened(source: str, reading: ReadingConfig, transform: TransformConfig) -> Opened:
-    """A source and its fitted transform, opened once a worker."""
-    return open_data(RunConfig(source=source, reading=reading, transform=transform))
-
-
-def data_of(config: RunConfig) -> Opened:
-    return opened(config.source, config.reading, config.transform)
-
-
-def look(config: RunConfig) -> Facts:
-    """What arms must know of the source."""
-    source, transform = data_of(config)
-    if source.task == "none":
-        raise WeftError(f"{source.name} has no targets, so there is nothing to compare on; name them with --target")
-    shape: dict[str, Any]
-    if isinstance(transform, ImageTransform):
-        modality, shape = "image", {"img_size": (transform.size, transform.size), "in_chans": transform.channels}
-    elif isinstance(transform, TextTransform):
-        modality, shape = "text", {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
-    else:
-        assert isinstance(transform, VectorTransform)
-        modality, shape = "vector", {"in_features": transform.features}
-    return Facts(
-        name=source.name,
-        modality=modality,  # type: ignore[arg-type]
-        task=source.task,
-        outputs=outputs_for(source.task, len(source.classes)),
-        fingerprint=source.fingerprint,
-        rows=len(source.splits["train"]),
-        shape=shape,
-        classes=source.classes,
-        notes=source.notes,
-    )
 
 
 def step_seconds(config: AnyConfig, threads: int) -> float:
@@ -88,11 +49,11 @@ def step_seconds(config: AnyConfig, threads: int) -> float:
         return median_step(run, MEASURE_SECONDS)
 
 
-def run_seconds(config: AnyConfig, threads: int) -> tuple[float, float]:
-    """Seconds of a training step and of an evaluation on the selection split, measured for some seconds."""
+def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float, float]:
+    """Seconds of a training step and of an evaluation on the selection split, measured for a `duration`."""
     with trial_run(config, threads) as run:
-        step = median_step(run, PREDICT_SECONDS)
-        each = probe.timed(lambda: probe.evaluate_once(run))
+        step = median_step(run, duration)
+        each = min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))  # the first pays for allocation
         return step, each * len(run.select or ())
 
 
@@ -118,17 +79,18 @@ def median_step(run: Run, duration: float) -> float:
     return float(np.median(times))
 
 
-def carry_out(config: RunConfig, path: Path) -> str:
+def carry_out(config: AnyConfig, path: Path) -> str:
     """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more."""
-    source, transform = data_of(config)
+    opened = data_of(config)
     if config.model in CLASSICAL.values():
-        run_baseline(config, path, source, transform)
+        assert isinstance(config, RunConfig)
+        run_baseline(config, path, *opened)
         return "finished"
     try:
         if (path / "run.yaml").is_file():
-            outcome = session.resume(path, Plain(), config.execution, (source, transform))
+            outcome = session.resume(path, Plain(), config.execution, opened)
         else:
-            outcome = session.start(config, path, Plain(), (source, transform))
+            outcome = session.start(config, path, Plain(), opened)
     except TrainingFailed:
         return "failed"
     return "interrupted" if outcome.record is None else str(outcome.record["status"])

@@ -69,5 +69,5 @@ def make(folder: Path, losses: dict[str, float], seeds: int = 5, name: str = "e4
 def finish(study: Study, job: Job, losses: np.ndarray, counts: np.ndarray) -> None:
     path = study.run_folder(job).path
     path.mkdir(parents=True)
-    write_predictions(path, {"loss": losses.astype(np.float32), "count": counts.astype(np.int32)})
+    write_predictions(path, {"loss": losses.astype(np.float32), "words": counts.astype(np.float32)})
     (path / "record.json").write_text(json.dumps(record(job.config)))

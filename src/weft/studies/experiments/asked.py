@@ -7,14 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.studies.experiments.design import Entrant, Experiment
+from weft.studies.experiments.design import Entrant, Experiment, entrants_of
 from weft.studies.experiments.scales import Scale
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
+from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 from weft.training.pretraining.config import PretrainConfig
 
 EVALUATIONS = 8  # points of a pre-training curve on the selection split
+TASK_EVALUATIONS = 4
 DECAY = 0.01  # Liu et al. 2021, appendix
 
 
@@ -34,7 +37,7 @@ class Asked:
 
     @property
     def entrants(self) -> list[Entrant]:
-        return self.experiment.entrants(self.scale)
+        return entrants_of(self.experiment, self.scale, self.encoder)
 
     def decides(self) -> dict[str, Any]:
         """What must stay the same while a folder's runs go on; more seeds may be added."""
@@ -56,6 +59,39 @@ def pretraining(asked: Asked, entrant: Entrant, seed: int, steps: int, rows: int
         optimisation=OptimisationConfig(batch_size=scale.batch, lr=scale.rate, weight_decay=DECAY),
         budget=BudgetConfig(steps=steps),
         execution=execution(max(epochs / EVALUATIONS, 1e-6)),
+    )
+
+
+def from_scratch(asked: Asked, entrant: Entrant, task: str, seed: int) -> RunConfig:
+    """The run of a row on a task without any pre-training; in time it is like any other run of the row on the task."""
+    scale = asked.scale
+    return RunConfig(
+        source=asked.tasks[task],
+        model=entrant.model,
+        network={**entrant.network, "depth": max(1, entrant.network["depth"])},
+        seed=seed,
+        transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
+        optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=scale.scratch_rate, weight_decay=DECAY),
+        budget=BudgetConfig(epochs=scale.task_epochs),
+        execution=execution(scale.task_epochs / TASK_EVALUATIONS),
+    )
+
+
+def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str) -> FinetuneConfig:
+    """The run of a row on a task from trained weights: its own, which all move, or an encoder's, which stay."""
+    scale, frozen = asked.scale, entrant.start == "embeddings"
+    above = {"model": entrant.model, "network": entrant.network} if frozen and entrant.deep else {}
+    rate = scale.scratch_rate if frozen else scale.task_rate
+    return FinetuneConfig(
+        source=asked.tasks[task],
+        start=start,
+        **above,
+        seed=seed,
+        transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
+        thawing=ThawingConfig(frozen=frozen),
+        optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=rate, weight_decay=DECAY, sched="linear"),
+        budget=BudgetConfig(epochs=scale.task_epochs),
+        execution=execution(scale.task_epochs / TASK_EVALUATIONS),
     )
 
 

@@ -1,24 +1,21 @@
-"""Carries out an experiment: probe every arm, say what it will take, run what is not done, draw what came out.
+"""Carries out an experiment: probe every row, say what it will take, run what is not done.
 
-Arms learn for equally many steps. A budget of time is the mean over the arms of a pre-training run; how many steps
+Rows learn for equally many steps. A budget of time is the mean over the rows of a pre-training run; how many steps
 that is comes from the probe, which is made once and kept, so that the same command goes on after a kill.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.errors import WeftError
 from weft.networks.formulas import total_parameters
 from weft.studies.arms import Arm, Facts, group_of
-from weft.studies.experiments.asked import EVALUATIONS, Asked, pretraining
-from weft.studies.experiments.design import PERPLEXITY, Entrant
+from weft.studies.experiments.asked import Asked, pretraining
+from weft.studies.experiments.design import Entrant
+from weft.studies.experiments.jobs import Known, pretraining_jobs, task_facts, task_jobs
 from weft.studies.experiments.prediction import Prediction, needs, plan_lines, read_prediction
-from weft.studies.runner import Pool, carry_out, choose_schedule
+from weft.studies.experiments.probes import predict
+from weft.studies.runner import Pool, carry_out
 from weft.studies.study import Job, Study
-from weft.training.config import seconds
-
-SHORTEST = 10  # steps of a run that a budget must have room for
 
 
 def run_experiment(asked: Asked) -> Study:
@@ -28,14 +25,15 @@ def run_experiment(asked: Asked) -> Study:
     stored = read_prediction(asked.folder)
     check_same(asked, stored)
     with Pool(stored.workers if stored else None) as pool:
-        facts: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
-        prediction = stored or predict(asked, pool, facts)
+        known = look(asked, pool)
+        prediction = stored or predict(asked, pool, known)
         prediction.save(asked.folder)
         pool.threads = prediction.threads
-        study = plan(asked, prediction, facts)
+        study, stages = plan(asked, prediction, known)
         study.save()
         announce(asked, study, prediction)
-        carry_out(study, pool, study.jobs, asked.say)
+        for stage in stages:
+            carry_out(study, pool, stage, asked.say)
     return study
 
 
@@ -62,72 +60,27 @@ def check_same(asked: Asked, stored: Prediction | None) -> None:
         )
 
 
-# ---- the probe
+def look(asked: Asked, pool: Pool) -> Known:
+    """What the runs have to know of the corpus and of the tasks."""
+    corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
+    return Known(corpus, {task: task_facts(asked, task, pool) for task in asked.tasks})
 
 
-def predict(asked: Asked, pool: Pool, facts: Facts) -> Prediction:
-    """Time a step and an evaluation of every arm as it will be run, and derive the steps and the seconds."""
-    configs = {e.name: pretraining(asked, e, 0, 1, facts.rows) for e in asked.entrants if e.start == "pretrained"}
-    choose_schedule(pool, configs.values(), asked.say)
-    costs = dict(zip(configs, timed(pool, list(configs.values())), strict=True))
-    steps = steps_of(asked, costs)
-    return Prediction(
-        experiment=asked.experiment.name,
-        scale=asked.scale.name,
-        asked=asked.decides(),
-        steps=steps,
-        seconds={name: {PERPLEXITY: steps * step + EVALUATIONS * each} for name, (step, each) in costs.items()},
-        workers=len(pool.workers),
-        threads=pool.threads,
-        price_per_hour=next(iter(configs.values())).execution.price_per_hour,
-        tasks=asked.tasks,
-    )
-
-
-def timed(pool: Pool, configs: list[Any]) -> list[tuple[float, float]]:
-    """Seconds of a step and of an evaluation of each, with all workers busy as they will be."""
-    found: list[tuple[float, float]] = []
-    width = len(pool.workers)
-    for first in range(0, len(configs), width):
-        wave = [configs[number % len(configs)] for number in range(first, first + width)]  # the last one filled up
-        for worker, config in zip(pool.workers, wave, strict=True):
-            worker.ask("run_seconds", config, pool.threads)
-        found += [worker.answer() for worker in pool.workers]
-    return found[: len(configs)]
-
-
-def steps_of(asked: Asked, costs: dict[str, tuple[float, float]]) -> int:
-    """The steps asked for, or those for which a mean run takes the budget."""
-    if asked.scale.steps is not None:
-        return asked.scale.steps
-    budget = seconds(asked.scale.budget or "")
-    step, each = (sum(parts) / len(costs) for parts in zip(*costs.values(), strict=True))
-    steps = int((budget - EVALUATIONS * each) / step)
-    if steps < SHORTEST:
-        least = SHORTEST * step + EVALUATIONS * each
-        raise WeftError(f"--budget {asked.scale.budget} is too short for a run here; give at least {least:.0f}s")
-    return steps
-
-
-# ---- the runs
-
-
-def plan(asked: Asked, prediction: Prediction, facts: Facts) -> Study:
-    """All runs, seed by seed, so that early results cover all arms."""
-    steps, rows = prediction.steps, facts.rows
-    jobs = [
-        Job(entrant.name, pretraining(asked, entrant, seed, steps, rows), facts.fingerprint, PERPLEXITY)
-        for seed in range(asked.seeds)
-        for entrant in asked.entrants
-        if entrant.start == "pretrained"
-    ]
-    budget = f"{prediction.steps:,} steps of {asked.scale.batch} × {asked.scale.length} tokens each"
-    arms = [as_arm(entrant, asked, facts) for entrant in asked.entrants]
-    title = f"table {asked.experiment.table} on {facts.name}"
-    return Study(asked.folder, title, facts, arms, jobs, "none", budget, asked.command)
+def plan(asked: Asked, prediction: Prediction, known: Known) -> tuple[Study, list[list[Job]]]:
+    """All runs, and the order in which they can be done: a task after the pre-training that it starts from."""
+    first = pretraining_jobs(asked, prediction.steps, known)
+    second = task_jobs(asked, known, first)
+    budget = f"{prediction.steps:,} steps of {asked.scale.batch} × {asked.scale.length} tokens of pre-training each"
+    if not first:
+        budget = f"{asked.scale.task_epochs:g} epochs of each task"
+    arms = [as_arm(entrant, asked, known.corpus) for entrant in asked.entrants]
+    title = f"table {asked.experiment.table} on {known.corpus.name}"
+    study = Study(asked.folder, title, known.corpus, arms, [*first, *second], "none", budget, asked.command)
+    return study, [first, second]
 
 
 def as_arm(entrant: Entrant, asked: Asked, facts: Facts) -> Arm:
+    """A row as the study keeps it, with its parameters."""
     if not entrant.deep:
         return Arm(entrant.name, entrant.model, "control", entrant.network)
     config = entrant.config(asked.scale).replaced(**facts.shape)

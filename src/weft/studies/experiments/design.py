@@ -18,6 +18,7 @@ Changes = dict[str, Any]
 Start = Literal["pretrained", "scratch", "embeddings"]
 
 PERPLEXITY = "perplexity"
+ENCODER = "encoder"  # the row that others stand on, when it is trained here
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,15 @@ class Experiment:
     pairs: Callable[[Scale], list[tuple[str, str]]]  # rows whose order is judged
     tasks: bool  # whether its networks are also fine-tuned
     budget: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the rows
+    encoder: Callable[[Scale], Entrant] | None = None  # what to train where rows need an encoder and none was given
     reference: dict[str, Figures] = field(default_factory=dict)  # published rows that nobody trains here
     notes: tuple[str, ...] = ()
+
+
+def entrants_of(experiment: Experiment, scale: Scale, encoder: str | None) -> list[Entrant]:
+    """All rows that are trained: those of the table, and the encoder below them unless a folder holds one."""
+    needed = experiment.encoder is not None and encoder is None
+    return [*([experiment.encoder(scale)] if needed and experiment.encoder else []), *experiment.entrants(scale)]
 
 
 def equal_width(config: TextTokensConfig, parameters: int) -> TextTokensConfig:

@@ -13,7 +13,7 @@ from rich.table import Table
 from weft.errors import WeftError
 from weft.report.columns import duration, scaled
 from weft.report.experiment import figure, heading, published, render_experiment
-from weft.studies.experiments.design import PERPLEXITY, Entrant
+from weft.studies.experiments.design import PERPLEXITY, Entrant, entrants_of
 from weft.studies.experiments.measured import Row, measure_row
 from weft.studies.experiments.orderings import conclusion, judge
 from weft.studies.experiments.prediction import Prediction, held, read_prediction
@@ -37,7 +37,7 @@ def summarise(folder: Path) -> dict[str, Any]:
     if study is None or prediction is None:
         raise WeftError(f"{folder} holds no experiment yet; `weft study run` makes one, or goes on")
     experiment, scale = EXPERIMENTS[prediction.experiment], find_scale(prediction.scale)
-    entrants = experiment.entrants(scale)
+    entrants = entrants_of(experiment, scale, prediction.asked.get("encoder"))
     rows = {e.name: measure_row(folder, [r for r in study["runs"] if r["arm"] == e.name]) for e in entrants}
     quantities = [PERPLEXITY] if any(e.start == "pretrained" for e in entrants) else []
     quantities += prediction.tasks

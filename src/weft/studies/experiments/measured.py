@@ -71,7 +71,7 @@ def scores_of(path: Path, part: str) -> NDArray[np.float64]:
     """Scores of one run: log-perplexity by sequence, or right and wrong by example."""
     found = read_predictions(path)
     if part == PERPLEXITY:
-        return log_perplexity(found["loss"], found["count"])
+        return log_perplexity(found["loss"], found["words"])
     return (found["predicted"] == found["target"]).astype(np.float64)
 
 

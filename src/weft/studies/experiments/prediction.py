@@ -15,7 +15,7 @@ from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
 from weft.networks.formulas import total_macs
 from weft.report.columns import duration
-from weft.studies.experiments.design import Experiment, pretraining_parameters
+from weft.studies.experiments.design import ENCODER, Experiment, pretraining_parameters
 from weft.studies.experiments.scales import Scale
 from weft.training.atomic import write_json
 
@@ -43,12 +43,12 @@ class Prediction:
 
     def total(self, seeds: int) -> float:
         """Seconds of all runs, one after the other."""
-        return seeds * sum(sum(parts.values()) for parts in self.seconds.values())
+        return sum(repeats(row, seeds) * sum(parts.values()) for row, parts in self.seconds.items())
 
     def sentence(self, seeds: int) -> str:
         """The prediction in words."""
         work = self.total(seeds)
-        runs = seeds * sum(len(parts) for parts in self.seconds.values())
+        runs = sum(repeats(row, seeds) * len(parts) for row, parts in self.seconds.items())
         side = f"{self.workers} side by side on {self.threads} thread{'s' * (self.threads > 1)} each"
         way = side if self.workers > 1 else f"one after the other on {self.threads} thread{'s' * (self.threads > 1)}"
         wall = work / self.workers
@@ -60,6 +60,11 @@ class Prediction:
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / FILE, asdict(self))
+
+
+def repeats(row: str, seeds: int) -> int:
+    """Runs of a row: the encoder that others stand on is trained once."""
+    return 1 if row == ENCODER else seeds
 
 
 def read_prediction(folder: Path) -> Prediction | None:

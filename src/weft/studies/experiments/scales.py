@@ -28,10 +28,11 @@ class Scale:
     seeds: int
     steps: int | None = None  # of pre-training; None: as many as `budget` has room for
     budget: str | None = None  # time of a pre-training run, on the mean over the rows; None: the experiment's own
-    task_rows: int | None = None  # of a task's training rows at most
     task_epochs: float = 3.0
     task_batch: int = 32
-    task_rate: float = 1e-4
+    task_rate: float = 3e-4  # of fine-tuning
+    scratch_rate: float = 1e-3  # of learning a task without pre-training
+    probe: float = 4.0  # seconds for which each row is timed
 
     def wide(self, published: int) -> int:
         """A published width at this scale: a multiple of 16, so that heads and halves come out whole."""
@@ -43,7 +44,7 @@ class Scale:
 
 
 SCALES: dict[str, Scale] = {
-    "smoke": Scale("smoke", 1 / 16, 1 / 6, 2, 512, 32, 16, 3e-3, 2, steps=20, task_epochs=0.2),
+    "smoke": Scale("smoke", 1 / 16, 1 / 6, 2, 512, 32, 16, 3e-3, 2, steps=20, task_epochs=0.2, probe=0.2),
     # width and depth of cpu: the largest that see some million tokens in minutes on one core
     "cpu": Scale("cpu", 1 / 8, 1 / 6, 3, 4096, 64, 32, 3e-3, 2, task_epochs=2.0),
     # Liu et al. 2021, appendix: 125,000 steps of 2048 sequences of 128 tokens, rate 7e-4

@@ -10,7 +10,7 @@ import itertools
 from typing import Any
 
 from weft.networks.formulas import total_parameters
-from weft.studies.experiments.design import Entrant, Experiment, Start, equal_width
+from weft.studies.experiments.design import ENCODER, Entrant, Experiment, Start, equal_width
 from weft.studies.experiments.published import TABLE_6, TABLE_7, TABLE_8, TABLE_9, Figures
 from weft.studies.experiments.scales import Scale
 
@@ -79,6 +79,11 @@ def depth_pairs(scale: Scale) -> list[tuple[str, str]]:
 
 
 # ---- tables 8 and 9
+
+
+def encoder(scale: Scale) -> Entrant:
+    """A BERT to stand on, where no trained one is at hand."""
+    return bert(scale, ENCODER, 12, "pretrained", {})
 
 
 def controls(scale: Scale) -> list[Entrant]:
@@ -159,6 +164,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         on_trained,
         on_trained_pairs,
         tasks=True,
+        encoder=encoder,
         reference={"Liu et al.'s split gMLP": TABLE_7["gmlp-18"], "BERT": TABLE_7["bert-6"]},
         notes=(ENCODER_NOTE,),
     ),
@@ -169,6 +175,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         tiny_attention,
         tiny_attention_pairs,
         tasks=True,
+        encoder=encoder,
         notes=(ENCODER_NOTE,),
     ),
 }
