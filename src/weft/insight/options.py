@@ -53,7 +53,7 @@ class FiltersOptions:
 class FieldOptions:
     """Receptive field in theory and as measured; how it grows through depth and training."""
 
-    examples: Count = 128
+    examples: Count = 64
     """Examples that the field is averaged over."""
 
 
@@ -114,7 +114,7 @@ class MistakesOptions:
 
     examples: Count = 2000
     """Examples that are answered, spread over the split."""
-    shown: Count = 16
+    shown: Count = 12
     """Errors that are shown."""
     points: Count = 500
     """Examples whose features are drawn."""

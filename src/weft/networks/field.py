@@ -55,10 +55,11 @@ def grow(layers: Iterable[Layer]) -> list[Field]:
 
 def receptive_field(config: NetworkConfig) -> list[Field]:
     """The field after each layer on a network's longest path, input to last feature map."""
-    return grow(_layers(config))
+    return grow(layers_of(config))
 
 
-def _layers(config: NetworkConfig) -> Iterator[Layer]:
+def layers_of(config: NetworkConfig) -> Iterator[Layer]:
+    """The layers on a network's longest path, as the field sees them."""
     if isinstance(config, ImageTokensConfig):
         if config.family == "hybrid":
             yield from _trunk(config.stem, config.stem_layers, "basic")
