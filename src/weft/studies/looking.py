@@ -74,7 +74,7 @@ def look_at_corpus(config: PretrainConfig) -> Facts:
 
 def look_at_labelled(config: RunConfig) -> Facts:
     """What arms must know of a source with targets."""
-    source, transform = data_of(config)
+    source, transform = opened(config.source, config.reading, config.transform)
     if source.task == "none":
         raise WeftError(f"{source.name} has no targets, so there is nothing to compare on; name them with --target")
     shape: dict[str, Any]

@@ -19,6 +19,7 @@ from weft.studies.arms import Arm, Facts
 from weft.training import yaml_file
 from weft.training.atomic import write_json
 from weft.training.config import RunConfig
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.folder import RunFolder
 from weft.training.kinds import AnyConfig
 
@@ -82,7 +83,10 @@ class Study:
 
     def placed(self, job: Job) -> AnyConfig:
         """The configuration with the folder of the run that it starts from, if it starts from one."""
-        return replace(job.config, start=str(self.folder.resolve() / "runs" / job.after)) if job.after else job.config
+        if not job.after:
+            return job.config
+        assert isinstance(job.config, FinetuneConfig)
+        return replace(job.config, start=str(self.folder.resolve() / "runs" / job.after))
 
     def log(self, job: Job) -> Path:
         return self.folder / "logs" / f"{job.name}.txt"

@@ -180,7 +180,7 @@ def accuracy_on(path: Path, split: str) -> float:
     _, network, _ = read_network(path)
     loader = batches(source, split, batch_size=256, transform=transform, train=False)
     outputs, targets = outputs_of(network, loader)
-    return headline(source.task, outputs, targets)  # type: ignore[arg-type]
+    return headline(source.task, outputs, targets)
 
 
 def tune(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path) -> int:

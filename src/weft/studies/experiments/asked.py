@@ -80,12 +80,13 @@ def from_scratch(asked: Asked, entrant: Entrant, task: str, seed: int) -> RunCon
 def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str) -> FinetuneConfig:
     """The run of a row on a task from trained weights: its own, which all move, or an encoder's, which stay."""
     scale, frozen = asked.scale, entrant.start == "embeddings"
-    above = {"model": entrant.model, "network": entrant.network} if frozen and entrant.deep else {}
+    above = frozen and entrant.deep  # a linear probe has no network of its own
     rate = scale.scratch_rate if frozen else scale.task_rate
     return FinetuneConfig(
         source=asked.tasks[task],
         start=start,
-        **above,
+        model=entrant.model if above else "",
+        network=entrant.network if above else {},
         seed=seed,
         transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         thawing=ThawingConfig(frozen=frozen),

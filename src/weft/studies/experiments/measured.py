@@ -19,6 +19,7 @@ from weft.studies.experiments.design import PERPLEXITY
 from weft.studies.results import read_record
 from weft.studies.statistics import Scores
 from weft.training.predictions import read_predictions
+from weft.training.watch import at_chance
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
         except WeftError as error:
             row.problems.append(str(error))
             continue
+        if run["part"] != PERPLEXITY and (chance := at_chance(record)):
+            row.problems.append(f"{run['arm']}, {run['part']}, seed {run['seed']}: {chance}")
         row.records.setdefault(run["part"], []).append(record)
         scores.setdefault(run["part"], []).append(found)
     row.scores.update({part: np.stack(comparable(part, found, row.problems)) for part, found in scores.items()})
