@@ -14,11 +14,10 @@ import torch
 
 import weft
 from training.encoders import LENGTH, configure, make_encoder, tokenizer_of
-from training.runs import assert_same_bits, curve, interrupt, last_checkpoint, sentences, spawn, train
+from training.runs import assert_same_bits, curve, interrupt, last_checkpoint, spawn, train
 from training.runs import configure as supervised
 from weft.errors import WeftError
 from weft.networks.encoder import folder_digest
-from weft.training.config import RunConfig
 from weft.training.finetuning.layers import depth_of, layered_groups
 from weft.training.finetuning.prepare import gather
 from weft.training.folder import open_run
@@ -185,8 +184,6 @@ def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, chan
     ("changes", "sentence"),
     [
         ({"source": "digits"}, "holds a network for text, but digits holds images"),
-        ({"start": "nowhere"}, "not a folder"),
-        ({"start": ""}, "say what to start from"),
         ({"model": "gmlp_text_tiny"}, "add --frozen"),
         ({"frozen": True, "model": "gmlp_txt_tiny"}, "there is no model"),
         ({"frozen": True, "model": "lstm_text"}, "cannot stand on an encoder"),
@@ -204,6 +201,12 @@ def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentenc
         gather(configure(encoder, **changes)).batches("report")
 
 
+@pytest.mark.parametrize(("start", "sentence"), [("nowhere", "not a folder"), ("", "say what to start from")])
+def test_a_start_that_is_not_there(start: str, sentence: str) -> None:
+    with pytest.raises(WeftError, match=sentence):
+        gather(replace(configure(Path(start)), start=start))
+
+
 def test_labels_of_minus_one_are_said_and_counted(encoder: Path, tmp_path: Path) -> None:
     """MNLI marks pairs without a label by -1: refused with the row's name, or left out and counted, never a class."""
     lines = ["premise,hypothesis,label", *(f"red ab {n},blue cd,{n % 3}" for n in range(60)), "red,blue,-1", "a,b,-1"]
@@ -217,10 +220,10 @@ def test_labels_of_minus_one_are_said_and_counted(encoder: Path, tmp_path: Path)
 
 def test_a_changed_start_is_noticed(encoder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
-    materials = gather(configure(folder))
+    before = gather(configure(folder)).fingerprint
     (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
     with pytest.raises(WeftError, match="has changed since the run began"):
-        gather(configure(folder)).require(materials.fingerprint)
+        gather(configure(folder)).require(before)
 
 
 def test_runs_at_chance_are_named() -> None:
@@ -228,7 +231,3 @@ def test_runs_at_chance_are_named() -> None:
     assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "left_chance": True}))
     assert "stayed that of a guess" in str(at_chance({"metrics": metrics, "left_chance": False}))
     assert at_chance({"metrics": {**metrics, "accuracy_interval": [0.35, 0.4]}, "left_chance": True}) is None
-
-
-def test_other_kinds_of_run_keep_their_defaults() -> None:
-    assert RunConfig.kind == "train" and sentences().is_file()

@@ -78,7 +78,7 @@ def features_at(
 def folder_digest(folder: Path) -> str:
     """32 hex digits of the configuration and all weights in a folder."""
     state = blake2b(digest_size=16)
-    for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
+    for path in [folder / "config.json", *sorted(folder.glob("model*.safetensors"))]:
         with path.open("rb") as file:
             while data := file.read(1 << 20):
                 state.update(data)

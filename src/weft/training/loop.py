@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +29,7 @@ from weft.training.watch import Trouble
 def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool:
     """Train to the plan's last step. True when done, False when interrupted; the state is saved either way."""
     wall, cpu = time.perf_counter() - progress.seconds, time.process_time() - progress.cpu_seconds
-    while progress.step < run.plan.steps:
+    while progress.step < run.plan.steps and not stalled(run, progress):
         for batch in waiting(run.train.range(progress.step, run.plan.steps), progress):
             trouble = advance(run, progress, batch)
             if trouble is not None:
@@ -37,12 +38,20 @@ def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool
             if run.plan.due_evaluation(progress.step):
                 evaluate(run, progress)
             progress.seconds, progress.cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
-            stopping = run.team.anyone(interrupted())
-            if stopping or run.plan.due_checkpoint(progress.step):
+            stopping, enough = run.team.anyone(interrupted()), stalled(run, progress)
+            if stopping or enough or run.plan.due_checkpoint(progress.step):
                 save(run, progress)
             if stopping:
                 return False
+            if enough:
+                break
     return True
+
+
+def stalled(run: Run, progress: Progress) -> bool:
+    """Whether evaluations have been no better for as long as the plan waits."""
+    patience = run.plan.stop_after
+    return patience is not None and progress.best.step > 0 and progress.step - progress.best.step >= patience
 
 
 def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
@@ -51,6 +60,7 @@ def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
     lr = plan.lr * progress.rate_scale * rate(run.config.optimisation.sched, step, plan.steps, plan.warmup)
     for group in run.optimiser.param_groups:
         group["lr"] = lr * group.get("share", 1.0)
+        thaw(group, step / plan.steps_per_epoch)
     logging = plan.due_log(step + 1)
     loss, norms, sound = update(run, batch, step, progress.scaling, measure=logging)
     progress.step += 1
@@ -61,9 +71,14 @@ def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
     return log(run, progress, batch, lr, norms) if logging else None
 
 
-def update(
-    run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = False
-) -> tuple[Tensor, Norms, bool]:
+def thaw(group: dict[str, Any], epoch: float) -> None:
+    """Let the parameters of a group move from its epoch `thaw` on; before it, no gradient is computed for them."""
+    if group.get("thaw"):
+        for parameter in group["params"]:
+            parameter.requires_grad_(group["thaw"] <= epoch)
+
+
+def update(run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = False) -> tuple[Tensor, Norms, bool]:
     """The gradient of a batch, micro-batch by micro-batch, and the optimiser's step unless it is not finite.
 
     Returns this rank's share of the loss, the norms if they were to be measured, and whether all was finite (or
@@ -71,7 +86,7 @@ def update(
     """
     run.net.train()
     device, objective = run.team.device, run.objective
-    count = objective.count(batch.targets, batch.size, run.team.sum)
+    count = objective.count(batch.targets.to(device), batch.size, run.team.sum)
     parts = micro_batches(batch, run.config.optimisation.accumulate)
     total = torch.zeros((), device=device)
     for number, part in enumerate(parts):

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic.dataclasses import dataclass
 
 from weft.training.config import STRICT
+from weft.training.finetuning.config import USUAL_EPOCHS, FinetuneConfig
 from weft.training.kinds import AnyConfig
 
 DEFAULT_EPOCHS = 10
@@ -35,6 +36,8 @@ class Plan:
     """predicted peak, in bytes"""
     cost: float
     """predicted, at the price asked for"""
+    stop_after: int | None = None
+    """steps without a better evaluation after which the run ends; None: never"""
 
     @property
     def patience(self) -> int:
@@ -59,7 +62,8 @@ def steps_asked(config: AnyConfig, steps_per_epoch: int) -> int | None:
         return None
     if budget.steps is not None:
         return budget.steps
-    return max(1, math.ceil((budget.epochs or DEFAULT_EPOCHS) * steps_per_epoch))
+    usual = USUAL_EPOCHS if isinstance(config, FinetuneConfig) else DEFAULT_EPOCHS
+    return max(1, math.ceil((budget.epochs or usual) * steps_per_epoch))
 
 
 def warmup_steps(config: AnyConfig, steps: int, steps_per_epoch: int) -> int:

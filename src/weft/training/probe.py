@@ -18,6 +18,7 @@ from weft.training.config import seconds
 from weft.training.course import save
 from weft.training.evaluation import outputs_of
 from weft.training.fabric import AUTOCAST
+from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
 from weft.training.kinds import AnyConfig
 from weft.training.loop import update
 from weft.training.optimisers import USUAL_RATE
@@ -47,7 +48,7 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         steps_per_epoch=steps_per_epoch,
         fingerprint=fingerprint,
         warmup=warmup_steps(config, steps, steps_per_epoch),
-        lr=lr if isinstance(lr, float) else USUAL_RATE[config.optimisation.opt],
+        lr=lr if isinstance(lr, float) else usual_rate(config),
         threads=execution.threads or len(os.sched_getaffinity(0)),
         precision="float32" if execution.precision == "auto" else execution.precision,
         compile=execution.compile == "yes",
@@ -57,7 +58,21 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         seconds=0.0,
         memory=0,
         cost=0.0,
+        stop_after=stop_after(config, steps_per_epoch),
     )
+
+
+def usual_rate(config: AnyConfig) -> float:
+    """The optimiser's usual rate; a trained network is moved by less."""
+    trained = isinstance(config, FinetuneConfig) and not config.thawing.frozen
+    return USUAL_RATE[config.optimisation.opt] * (RATE_SHARE if trained else 1)
+
+
+def stop_after(config: AnyConfig, steps_per_epoch: int) -> int | None:
+    """Steps without a better evaluation after which to stop."""
+    if not isinstance(config, FinetuneConfig) or config.patience is None:
+        return None
+    return config.patience * max(1, round(config.execution.eval_every * steps_per_epoch))
 
 
 def measure(run: Run, started: float) -> Plan:
