@@ -1,4 +1,4 @@
-"""C1, C5, M5: a convolution as a matrix over patches is exactly Toeplitz and local; unshared weights are local alone."""
+"""C1, C5, M5: a convolution as a matrix over patches is exactly Toeplitz and local; unshared weights are only local."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from weft.insight import maps, raster
 from weft.insight.finding import Finding, Picture, Table, Unfit
 from weft.insight.heads import Head, watch_heads
-from weft.insight.highlight import enlarged, highlighted, weighted_words
+from weft.insight.highlight import Sentence, enlarged, highlighted, weighted_words
 from weft.insight.options import AttentionOptions
 from weft.insight.subject import Subject
 from weft.nn.attention import Attention, TinyAttention, attention_maps
@@ -96,7 +96,7 @@ def map_sheet(means: dict[str, Tensor]) -> str:
         for number, each in enumerate(means[name])
     ]
     said = f"Mean attention maps of {len(chosen)} layers with {columns} heads each"
-    return raster.sheet(tiles, said, columns=max(columns, 4))
+    return raster.sheet(tiles, said, columns=max(columns, 4), width=560 if columns <= 6 else 720)
 
 
 @torch.no_grad()
@@ -112,7 +112,7 @@ def examples_shown(subject: Subject, layers: dict[str, Attention], count: int) -
     weights = maps.read_by_output(flow, mask, config.pool)
     what = "the last tiny attention" if tiny else "rollout through all layers"
     if config.input == "text":
-        sentences = []
+        sentences: list[Sentence] = []
         for ids, real, each in zip(batch.inputs["x"], mask, weights, strict=True):  # type: ignore[arg-type]
             sentences.append((f"example {len(sentences) + 1}", subject.words(ids[real]), each[real].tolist()))
         said = f"Words of {count} texts by what reaches the output of them ({what})"

@@ -30,8 +30,8 @@ def reliability(bins: Sequence[Sequence[float]], width: float = 460, height: flo
         parts.append(f'<rect class="dot c6" {bar}><title>{share(count / total)} of the examples</title></rect>')
     ends = f"M{frame.x(0):.1f} {frame.y(0):.1f}L{frame.x(1):.1f} {frame.y(1):.1f}"
     parts.append(f'<path class="front" d="{ends}"/>')
-    parts.append(text(frame.x(0) - 6, height + 48, "examples", "end"))
-    return picture(width, height + 58, "".join(parts), f"Accuracy by confidence; calibration error {share(gap)}")
+    parts.append(text((frame.x(0) + frame.x(1)) / 2, height + 68, "share of the examples", kind="title"))
+    return picture(width, height + 76, "".join(parts), f"Accuracy by confidence; calibration error {share(gap)}")
 
 
 def cloud(

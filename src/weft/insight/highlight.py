@@ -37,7 +37,7 @@ def highlighted(pixels: Pixels, weights: Values) -> Pixels:
     return (grey * (1 - alpha) + tint * alpha).round().astype(np.uint8)
 
 
-def weighted_words(sentences: Sequence[Sentence], said: str, width: float = 560) -> str:
+def weighted_words(sentences: Sequence[Sentence], said: str, width: float = 460) -> str:
     """Texts as lines of words on a ground whose strength is their weight; orange above zero, blue below."""
     parts, y = [], 4.0
     for title, words, weights in sentences:

@@ -10,7 +10,7 @@ from weft.report.chart import Plane, Scale, picture, text
 from weft.report.charts import Box, colour, label
 from weft.report.columns import share
 
-LEGEND = "● a layer   ◆ mean of a network   ○ the same with rows shuffled"
+LEGEND = "● a layer  ◆ mean of a network  ○ mean with rows shuffled"
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Marks:
     controls: Sequence[tuple[float, float]]
 
 
-def families_chart(networks: Sequence[Marks], said: str, width: float = 720, height: float = 430) -> str:
+def families_chart(networks: Sequence[Marks], said: str, width: float = 460, height: float = 380) -> str:
     """Layers as small dots, the mean of a network as a diamond with its name, the mean of its controls as a ring."""
-    least = min([x for marks in networks for x, *_ in [*marks.layers, *marks.controls]] + [0.0])
+    least = min(point[0] for marks in networks for point in [*marks.layers, *marks.controls])
     across = Scale(min(-0.08, least - 0.04), 1.06, 62, width - 14)
     frame = Plane(across, Scale(-0.04, 1.06, height - 40, 12), width, height, left=62)
     titles = "locality: 0 spread evenly, 1 on the diagonal", "share in the nearest Toeplitz matrix"
@@ -34,7 +34,7 @@ def families_chart(networks: Sequence[Marks], said: str, width: float = 720, hei
         parts.append(dots(frame, marks, colour(number)))
     for number, marks in enumerate(networks):
         parts.append(middle(frame, marks, colour(number), taken))
-    parts.append(text(62, height + 14, LEGEND, "start"))
+    parts.append(text(14, height + 14, LEGEND, "start"))
     return picture(width, height + 24, "".join(parts), said)
 
 

@@ -104,7 +104,7 @@ def errors_shown(subject: Subject, worst: list[Mistake], names: list[str], texts
         return {"errors": Picture(weighted_words(lines, said), title)}
     pixels = [subject.pixels(subject.transform(raw)["x"])[0] for raw in subject.raws(indices(worst))]  # type: ignore
     tiles = [(caption(each, names), enlarged(image)) for each, image in zip(worst, pixels, strict=True)]
-    return {"errors": Picture(raster.sheet(tiles, said, columns=4), title)}
+    return {"errors": Picture(raster.sheet(tiles, said, columns=3), title)}
 
 
 def overview(subject: Subject, answers: Answers, names: list[str], planes: dict[str, Any]) -> dict[str, Picture]:

@@ -93,70 +93,57 @@ class Means:
     """What depends on data, averaged over it one batch at a time: attention's maps, the slopes of token MLPs.
 
     Texts differ in length, and what stands beyond most of them was hardly trained: they are measured over `tokens`,
-    their median length, each pair of tokens averaged over the texts that have both.
+    their median length, and maps over the texts that have as many. Shorter ones share their attention among fewer.
     """
 
     def __init__(
         self, subject: Subject, layers: Mapping[str, Watched], examples: int, see: See = lambda name, maps, mask: None
     ) -> None:
         """Average over `examples`; `see` is shown the maps of every layer and batch on the way."""
+        layout: Any = subject.network.layout
+        self.tokens: int = median_length(subject, examples) if subject.config.input == "text" else layout.tokens
         self.sums: dict[str, Tensor] = {}
-        self.counts: dict[str, Tensor] = {}
-        lengths: list[int] = []
+        self.counts: dict[str, int] = {}
         with torch.no_grad(), ExitStack() as stack:
             for name, layer in layers.items():
                 if isinstance(layer, TokenMLP):
                     stack.callback(layer.act.register_forward_pre_hook(self._slopes(name, layer.act)).remove)
             maps = stack.enter_context(attention_maps(subject.network))
-            for batch in subject.batches(examples, batch_size(subject)):
-                if layers:
-                    subject.network(**batch.inputs)
+            for batch in subject.batches(examples, batch_size(subject)) if layers else ():
+                subject.network(**batch.inputs)
+                mask = batch.inputs.get("mask")
                 for name, each in maps.items():
-                    self._add(name, *self._seen(each, batch.inputs.get("mask")))
-                    see(name, each, batch.inputs.get("mask"))
-                if "mask" in batch.inputs:
-                    lengths += batch.inputs["mask"].sum(1).tolist()
-        text = subject.config.input == "text"
-        self.tokens: int = sorted(lengths)[len(lengths) // 2] if text else subject.network.layout.tokens  # type: ignore
+                    see(name, each, mask)
+                    self._add(name, each if mask is None else each[mask.sum(1) >= self.tokens])
 
-    def _add(self, name: str, total: Tensor, count: Tensor) -> None:
-        """Add a batch's sum; a longer one grows what is there, on the right and below."""
-        for store, value in ((self.sums, total), (self.counts, count)):
-            before = store.get(name)
-            store[name] = value if before is None else grown(before, value.shape) + grown(value, before.shape)
-
-    @staticmethod
-    def _seen(maps: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Sum of maps (batch, heads, tokens, tokens) over examples, and how many have both tokens of a pair."""
-        if mask is None:
-            return maps.sum(0), torch.full(maps.shape[2:], float(len(maps)))
-        both = (mask[:, :, None] & mask[:, None]).to(maps.dtype)
-        return (maps * both[:, None]).sum(0), both.sum(0)
+    def _add(self, name: str, values: Tensor) -> None:
+        """Add the maps (batch, heads, tokens, tokens), or slopes (batch, hidden), of a batch."""
+        total = values[..., : self.tokens, : self.tokens].sum(0) if values.ndim == 4 else values.sum(0)
+        self.sums[name] = self.sums.get(name, 0.0) + total
+        self.counts[name] = self.counts.get(name, 0) + len(values)
 
     def _slopes(self, name: str, act: nn.Module) -> Any:
         def hook(_: nn.Module, args: tuple[Tensor, ...]) -> None:
             with torch.enable_grad():
                 hidden = args[0].detach().requires_grad_()  # (batch, hidden, channels)
                 (slope,) = torch.autograd.grad(act.forward(hidden).sum(), hidden)
-            self._add(name, slope.mean(2).sum(0), torch.tensor(float(len(hidden))))
+            self._add(name, slope.mean(2))
 
         return hook
 
     def matrices(self, name: str, layer: Watched) -> Tensor:
         """Mean maps (heads, tokens, tokens), or a token MLP's mean slope (1, tokens, tokens)."""
-        mean = self.sums[name] / self.counts[name].clamp(min=1)
+        mean = self.sums[name] / self.counts[name]
         if isinstance(layer, Attention):
-            return mean[:, : self.tokens, : self.tokens]
+            return mean
         down, up = layer.fc1.weight[:, : self.tokens], layer.fc2.weight[: self.tokens]
         return (up * mean @ down).detach()[None]
 
 
-def grown(x: Tensor, shape: torch.Size) -> Tensor:
-    """`x` with zeros at the end of each dimension, up to `shape` where that is larger."""
-    if not x.ndim:
-        return x
-    missing = [max(0, wanted - own) for own, wanted in zip(x.shape, shape, strict=True)]
-    return nn.functional.pad(x, [side for each in reversed(missing) for side in (0, each)])
+def median_length(subject: Subject, examples: int) -> int:
+    """Tokens of the text in the middle, by length."""
+    lengths = [length for batch in subject.batches(examples) for length in batch.inputs["mask"].sum(1).tolist()]
+    return int(sorted(lengths)[len(lengths) // 2])
 
 
 def batch_size(subject: Subject) -> int:

@@ -20,6 +20,7 @@ from weft.insight.offsets import Grid
 from weft.insight.options import PositionsOptions
 from weft.insight.subject import Subject
 from weft.nn.positions import LearnedPositions, SinusoidalPositions, sinusoidal_table
+from weft.report.chart import picture
 from weft.report.curves import curves
 
 COLUMNS = [
@@ -102,9 +103,9 @@ def places(table: Tensor, grid: Grid) -> Places:
     alike = between_others(similarity(table))
     found, control = offsets.structure(alike, grid), offsets.structure_of_shuffled(alike, grid)
     return Places(
-        toeplitz=found and found.shift_invariance,
-        line=found and found.line,
-        shuffled=control and control.shift_invariance,
+        toeplitz=None if found is None else found.shift_invariance,
+        line=None if found is None else found.line,
+        shuffled=None if control is None else control.shift_invariance,
         noise=toeplitz_share_of_noise(grid),
         additive=additive_share(table, grid) if len(grid) == 2 else None,
         length=float(table.norm(dim=1).mean()),
@@ -154,7 +155,7 @@ def table_picture(name: str, table: Tensor, width: float = 560) -> str:
     height = max(80.0, min(280.0, width * len(table) / table.shape[1]))
     said = f"The {name} table of {len(table)} positions (down) and {table.shape[1]} channels (across)"
     pixels = raster.embedded(raster.signed(table.numpy()), 8, 8, width - 16, height, said)
-    return raster.picture(width, height + 16, pixels, said, "sheet")
+    return picture(width, height + 16, pixels, said, "sheet")
 
 
 def grid_sheet(table: Tensor, grid: Grid) -> str:

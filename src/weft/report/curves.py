@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from weft.report.chart import Plane, Scale, fitting, picture, short, text
@@ -16,7 +16,7 @@ DASHES = ("", ' stroke-dasharray="7 3"', ' stroke-dasharray="2 3"')
 
 
 def curves(
-    series: dict[str, Points],
+    series: Mapping[str, Points],
     titles: tuple[str, str],
     said: str,
     *,
@@ -76,7 +76,7 @@ def legend_of(names: Sequence[str], width: float, solid: bool = False) -> tuple[
             parts.append(f'<path class="line {colour(number)}"{DASHES[number % 3]} d="M{x:.1f} {y - 4:.1f}h22"/>')
         parts.append(text(x + 28, y, name, "start"))
         x += wide
-    return "".join(parts), y + 10
+    return "".join(parts), y + 14
 
 
 def moved(content: str, down: float) -> str:

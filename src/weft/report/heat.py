@@ -7,6 +7,7 @@ from html import escape
 from weft.report.chart import picture, text
 
 LARGEST, SMALLEST, READABLE = 34.0, 9.0, 22.0  # sides of a cell; a number is written into readable ones
+NARROWEST = 300.0  # of a picture: on a page, two classes would otherwise be blown up to the width of forty
 
 
 def heat(
@@ -35,7 +36,7 @@ def heat(
         parts.append(text(left + (j + 0.5) * size + 4, floor + 9, clipped(name), "end", turned=-45))
     parts.append(text((left + width) / 2, height - 3, titles[1], kind="title"))
     parts.append(text(11, (top + floor) / 2, titles[0], kind="title", turned=-90))
-    return picture(width, height, "".join(parts), said, "heat")
+    return picture(max(width, NARROWEST), height, "".join(parts), said, "heat")
 
 
 def cell(x: float, y: float, size: float, shade: float, kind: str, words: str, about: str) -> str:
