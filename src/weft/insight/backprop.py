@@ -56,8 +56,9 @@ def sizes_of_variants(subject: Subject, examples: int) -> tuple[Sizes, str]:
 
 
 def sizes_chart(sizes: Sizes) -> str:
-    """A line a variant over layers, logarithmic where no size is zero."""
-    series = {name: (list(range(1, len(line) + 1)), list(line.values())) for name, line in sizes.items()}
+    """A line a variant over hidden layers, logarithmic where no size is zero."""
+    hidden = {name: [size for layer, size in line.items() if layer != "head"] for name, line in sizes.items()}
+    series = {name: (list(range(1, len(line) + 1)), line) for name, line in hidden.items()}
     said = f"Root mean square of the gradient by layer, from the input on, for {', '.join(sizes)}"
     return curves(series, ("layer, from the input", "∂L/∂output, root mean square"), said, log=(False, True), dots=True)
 
