@@ -24,7 +24,7 @@ class Marks:
 
 def families_chart(networks: Sequence[Marks], said: str, width: float = 460, height: float = 380) -> str:
     """Layers as small dots, the mean of a network as a diamond with its name, the mean of its controls as a ring."""
-    least = min(point[0] for marks in networks for point in [*marks.layers, *marks.controls])
+    least = min([x for marks in networks for x, _ in marks.controls] + [x for m in networks for x, _, _ in m.layers])
     across = Scale(min(-0.08, least - 0.04), 1.06, 62, width - 14)
     frame = Plane(across, Scale(-0.04, 1.06, height - 40, 12), width, height, left=62)
     titles = "locality: 0 spread evenly, 1 on the diagonal", "share in the nearest Toeplitz matrix"
