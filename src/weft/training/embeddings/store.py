@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -66,7 +67,7 @@ def vector_store(tokens: TokenStore, config: EncoderConfig, about: str, say: Say
     parts = []
     for first in range(0, len(tokens.lengths), PART):
         part = cut(tokens, first, min(first + PART, len(tokens.lengths)))
-        build = progress.watched(lambda part=part: {"vectors": compute(part, encoder)}, first, part)
+        build = progress.watched(partial(built, part, encoder), first, part)
         parts.append(cache.get(part_key(part, config), f"embeddings of {about}, texts {first:,} on", build)["vectors"])
     return VectorStore(parts, tokens.offsets)
 
@@ -82,6 +83,11 @@ def part_key(part: TokenStore, config: EncoderConfig) -> str:
     """What decides the embeddings of a part: what is read, by whom, and what is taken of it."""
     texts = (part.ids.tobytes(), part.segments.tobytes(), part.offsets.tobytes())
     return digest("embeddings", VERSION, config.digest, str(config.layer), *texts)
+
+
+def built(part: TokenStore, encoder: TrainedEncoder) -> dict[str, Tensor]:
+    """An entry of the cache."""
+    return {"vectors": compute(part, encoder)}
 
 
 def compute(part: TokenStore, encoder: TrainedEncoder) -> Tensor:

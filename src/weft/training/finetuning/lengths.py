@@ -19,7 +19,7 @@ def cut_note(source: Source, transform: TextTransform) -> Iterator[str]:
         return
     lengths = token_store(source, split, transform).lengths[split.rows]
     full = np.flatnonzero(lengths == transform.max_length)  # cut, or just as long
-    longer = transform.tokenizer.encode(split.read(full)[0], transform.max_length + 1) if len(full) else []
+    longer = transform.tokenizer.encode(list(split.read(full)[0]), transform.max_length + 1) if len(full) else []
     count = sum(len(ids) > transform.max_length for ids, _ in longer)
     if count:
         what, how = ("pairs", ", the longer text first") if source.modality == "pair" else ("texts", "")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from weft.data.fitting import fit
 from weft.data.loader import Batches, batches
-from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform
+from weft.data.preprocess import TextTransform, Transform
 from weft.data.source import Source, open_source
 from weft.errors import WeftError, nearest
 from weft.networks.config import EncoderConfig, ImageConfig, NetworkConfig, TextTokensConfig
@@ -168,8 +168,8 @@ def transform_of(config: FinetuneConfig, start: Start, source: Source) -> Transf
     if start.transform is not None:
         return start.transform
     assert isinstance(start.network, ImageConfig)
-    shape = {"size": start.network.img_size[0], "channels": start.network.in_chans}
-    return fit(source, replace(config.transform, **shape))
+    channels: Any = start.network.in_chans
+    return fit(source, replace(config.transform, size=start.network.img_size[0], channels=channels))
 
 
 def size_network(config: FinetuneConfig, start: Start, source: Source, transform: Transform) -> NetworkConfig:
@@ -179,13 +179,11 @@ def size_network(config: FinetuneConfig, start: Start, source: Source, transform
         shape["max_length"] = transform.max_length
     if config.thawing.frozen:
         return on_encoder(config, start, shape)
-    if isinstance(transform, VectorTransform | ImageTransform) or not config.network:
-        return start.network.replaced(**shape, **config.network)  # type: ignore[no-any-return]
     known = vars(start.network)
     for name in config.network:
         if name not in known:
             raise WeftError(f"{start.name} has no setting {name!r}; {nearest(name, known)}")
-    return start.network.replaced(**shape, **config.network)  # type: ignore[no-any-return]
+    return start.network.replaced(**{**shape, **config.network})
 
 
 def on_encoder(config: FinetuneConfig, start: Start, shape: dict[str, Any]) -> NetworkConfig:
