@@ -85,15 +85,19 @@ class Finding:
         return path
 
     def show(self, console: Console | None = None, rows: int = 24) -> None:
-        """Print the table's first rows and the sentence."""
+        """Print the table's first rows, as many of its columns as there is room for, and the sentence."""
         console = console or Console()
         console.print(f"[bold]{self.title}[/]", highlight=False)
         table = RichTable(box=None, header_style="bold", pad_edge=False)
-        for number, column in enumerate(self.table.columns):
+        shown = fitting_columns(self.table, rows, console.width)
+        for number, column in enumerate(self.table.columns[:shown]):
             table.add_column(column, justify="right" if numeric(self.table, number) else "left")
         for row in self.table.rows[:rows]:
-            table.add_row(*(written(cell) for cell in row))
+            table.add_row(*(written(cell) for cell in row[:shown]))
         console.print(table)
+        if shown < len(self.table.columns):
+            left_out = "; ".join(self.table.columns[shown:])
+            console.print(f"… and the columns {left_out} in {self.lens}.csv", style="dim", highlight=False)
         if len(self.table.rows) > rows:
             console.print(f"… and {len(self.table.rows) - rows} more rows, all in {self.lens}.csv", style="dim")
         console.print(self.sentence, highlight=False)
@@ -106,6 +110,17 @@ def save_table(path: Path, table: Table) -> Path:
         writer.writerow(table.columns)
         writer.writerows(table.rows)
     return path
+
+
+def fitting_columns(table: Table, rows: int, width: int) -> int:
+    """How many columns, from the first, a terminal shows unabridged; a heading may take several lines."""
+    used = 0
+    for number, column in enumerate(table.columns):
+        cells = [written(row[number]) for row in table.rows[:rows]]
+        used += 2 + max(map(len, [*column.split(), *cells]))
+        if used - 2 > width and number > 1:
+            return number
+    return len(table.columns)
 
 
 def numeric(table: Table, column: int) -> bool:

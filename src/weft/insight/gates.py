@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from weft.insight import offsets, raster
-from weft.insight.finding import Cell, Finding, Picture, Table
+from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.locality import Marks, families_chart
 from weft.insight.mixing import Mixing, mixings
-from weft.insight.offsets import Structure
+from weft.insight.offsets import Structure, share_of_noise
 from weft.insight.options import GatesOptions
 from weft.insight.projection import projected
 from weft.insight.subject import Subject, open_subject
@@ -26,9 +26,10 @@ from weft.report.columns import share
 from weft.report.curves import curves
 
 COLUMNS = [
-    "run", "layer", "kind", "Toeplitz", "Toeplitz, 1-D", "… shuffled", "… noise", "locality", "… shuffled",
-    "bandwidth", "… shuffled", "symmetry", "… shuffled",
+    "run", "layer", "Toeplitz", "Toeplitz, shuffled", "locality", "locality, shuffled", "bandwidth",
+    "bandwidth, shuffled", "symmetry", "symmetry, shuffled", "Toeplitz, 1-D", "Toeplitz, noise", "kind",
 ]  # fmt: skip
+LEAST = 9  # tokens: of a 2×2 grid, noise is half Toeplitz
 UNITS = 24  # token units of a Mixer that are drawn
 
 
@@ -41,12 +42,12 @@ class Measured:
     control: Structure
 
     def row(self, run: str) -> list[Cell]:
-        found, control = self.found, self.control
-        return [
-            run, self.mixing.layer, self.mixing.kind,
-            found.shift_invariance, found.line, control.shift_invariance, offsets.share_of_noise(self.mixing.grid),
-            found.locality, control.locality, found.bandwidth, control.bandwidth, found.symmetry, control.symmetry,
-        ]  # fmt: skip
+        pairs = [
+            (getattr(self.found, name), getattr(self.control, name))
+            for name in ("shift_invariance", "locality", "bandwidth", "symmetry")
+        ]
+        figures = [*(value for pair in pairs for value in pair), self.found.line, share_of_noise(self.mixing.grid)]
+        return [run, self.mixing.layer, *(round(value, 4) for value in figures), self.mixing.kind]
 
 
 def gates(subject: Subject, asked: GatesOptions) -> Finding:
@@ -80,13 +81,17 @@ def distinct(name: str, taken: dict[str, Any]) -> str:
 
 
 def measured(subject: Subject, examples: int) -> list[Measured]:
-    """The layers of a network whose matrices are not constant."""
+    """The layers of a network whose matrices have enough tokens and are not constant."""
     result = []
     for mixing in mixings(subject, examples):
+        if prod(mixing.grid) < LEAST:
+            continue
         found = offsets.structure(mixing.matrices, mixing.grid)
         control = offsets.structure_of_shuffled(mixing.matrices, mixing.grid)
         if found is not None and control is not None:
             result.append(Measured(mixing, found, control))
+    if not result:
+        raise Unfit(f"no layer of {subject.name} mixes as many as {LEAST} tokens unevenly; larger images show more")
     return result
 
 
@@ -94,7 +99,7 @@ def told(each: Measured) -> dict[str, Any]:
     """A layer for the record."""
     return {
         "layer": each.mixing.layer, "kind": each.mixing.kind, "grid": list(each.mixing.grid),
-        **asdict(each.found), "shuffled": asdict(each.control), "noise": offsets.share_of_noise(each.mixing.grid),
+        **asdict(each.found), "shuffled": asdict(each.control), "noise": share_of_noise(each.mixing.grid),
     }  # fmt: skip
 
 
@@ -109,9 +114,8 @@ def sentence(every: dict[str, list[Measured]]) -> str:
         invariance = mean([each.found.shift_invariance for each in layers])
         control = mean([each.control.shift_invariance for each in layers])
         locality = mean([each.found.locality for each in layers])
-        parts.append(
-            (invariance, f"{name} {share(invariance)} (rows shuffled: {share(control)}; locality {locality:.2f})")
-        )
+        words = f"{name} {share(invariance)} (rows shuffled: {share(control)}; locality {locality:.2f})"
+        parts.append((invariance, words))
     listed = "; ".join(words for _, words in sorted(parts, reverse=True))
     return f"Share of the layers' energy in the nearest Toeplitz matrix, on average: {listed}."
 

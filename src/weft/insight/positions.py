@@ -24,7 +24,8 @@ from weft.report.chart import picture
 from weft.report.curves import curves
 
 COLUMNS = [
-    "table", "tokens", "channels", "Toeplitz", "Toeplitz, 1-D", "… shuffled", "… noise", "rows + columns", "length",
+    "table", "tokens", "channels", "Toeplitz", "Toeplitz, 1-D", "Toeplitz, shuffled", "Toeplitz, noise",
+    "rows + columns", "length",
 ]  # fmt: skip
 MANY = 12  # positions along a side whose similarity is drawn, each as a picture of the grid
 
