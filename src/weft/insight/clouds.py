@@ -15,7 +15,8 @@ def reliability(bins: Sequence[Sequence[float]], width: float = 460, height: flo
     """A bar a bin of (examples, summed confidence, right answers): its accuracy; below, how many examples it has."""
     frame = Plane(Scale(0, 1, 58, width - 14), Scale(0, 1.02, height - 40, 12), width, height, left=58)
     parts = [frame.axes("confidence", "accuracy", short, short)]
-    total, side = sum(count for count, *_ in bins), (frame.x(1) - frame.x(0)) / len(bins)
+    counts, side = [count for count, *_ in bins], (frame.x(1) - frame.x(0)) / len(bins)
+    total, largest = sum(counts), max(counts)
     gap = 0.0
     for number, (count, confidence, right) in enumerate(bins):
         if not count:
@@ -25,7 +26,7 @@ def reliability(bins: Sequence[Sequence[float]], width: float = 460, height: flo
         words = f"confidence {confidence / count:.2f}: {share(right / count)} of {count:,.0f} right"
         box = f'x="{left + 1:.1f}" y="{top:.1f}" width="{side - 2:.1f}" height="{frame.y(0) - top:.1f}"'
         parts.append(f'<rect class="dot c0" {box}><title>{escape(words)}</title></rect>')
-        tall = 46 * count / total
+        tall = 46 * count / largest
         bar = f'x="{left + 1:.1f}" y="{height + 52 - tall:.1f}" width="{side - 2:.1f}" height="{tall:.1f}"'
         parts.append(f'<rect class="dot c6" {bar}><title>{share(count / total)} of the examples</title></rect>')
     ends = f"M{frame.x(0):.1f} {frame.y(0):.1f}L{frame.x(1):.1f} {frame.y(1):.1f}"

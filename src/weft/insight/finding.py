@@ -91,7 +91,8 @@ class Finding:
         table = RichTable(box=None, header_style="bold", pad_edge=False)
         shown = fitting_columns(self.table, rows, console.width)
         for number, column in enumerate(self.table.columns[:shown]):
-            table.add_column(column, justify="right" if numeric(self.table, number) else "left")
+            longest = max((len(written(row[number])) for row in self.table.rows[:rows]), default=0)
+            table.add_column(column, justify="right" if numeric(self.table, number) else "left", min_width=longest)
         for row in self.table.rows[:rows]:
             table.add_row(*(written(cell) for cell in row[:shown]))
         console.print(table)

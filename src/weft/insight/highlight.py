@@ -11,7 +11,7 @@ from weft.insight.raster import Pixels, Values
 from weft.report.chart import picture, text
 
 ABOVE, BELOW = (230, 80, 20), (0, 110, 200)  # of positive and negative weights
-LETTER = 7.2  # width of a letter of 12 pixels, with a little room
+NARROW, BROAD = "ijltfrI.,:;'|!()-", "mwMW@%"  # letters of about half and one and a half times the usual width
 LEAST = 96  # pixels that a highlighted picture has along a side, so that patches have clear borders
 
 Sentence = tuple[str, Sequence[str], Sequence[float]]  # title, words, weights
@@ -54,13 +54,18 @@ def flowing(words: Sequence[str], weights: Sequence[float], top: float, width: f
     parts, x, y = [], 8.0, top
     for word, weight in zip(words, weights, strict=True):
         shown, joined = word.removeprefix("##"), word.startswith("##")
-        wide = LETTER * len(shown) + 6
+        wide = width_of(shown) + 6
         x = x - 4 if joined else x
         if x + wide > width - 8:
             x, y = 8.0, y + 24
         parts.append(one_word(shown, weight, weight / largest, x, y, wide))
         x += wide + 4
     return "".join(parts), y - top + 22
+
+
+def width_of(word: str) -> float:
+    """About how wide a word is in letters of 12 pixels."""
+    return sum(4.2 if letter in NARROW else 11.0 if letter in BROAD else 7.4 for letter in word)
 
 
 def one_word(word: str, weight: float, strength: float, x: float, y: float, wide: float) -> str:
