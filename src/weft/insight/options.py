@@ -61,10 +61,10 @@ class FieldOptions:
 class ShiftOptions:
     """How predictions change as images move by 1…8 pixels, or texts by padding."""
 
-    examples: Count = 512
+    examples: Count = 256
     """Examples that are moved."""
     largest: Count = 8
-    """Largest shift, in pixels or tokens."""
+    """Largest shift, in pixels or tokens; at most half of the image or text."""
     others: Annotated[tuple[Path, ...], arg(name="with", metavar="RUN …")] = ()
     """Further runs for the same chart."""
 
