@@ -17,8 +17,9 @@ from weft.data.config import AugmentConfig, TransformConfig
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts, make_arms
 from weft.studies.mistakes import keep_mistakes
+from weft.studies.overhead import Overhead
 from weft.studies.runner import Pool, Say, carry_out, choose_schedule
-from weft.studies.study import Job, Study
+from weft.studies.study import Job, Study, read_study
 from weft.studies.trials import best_rates, rates, short_run_rate, trial
 from weft.training.config import (
     STRICT,
@@ -112,10 +113,12 @@ def quantity(text: str) -> float:
 
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
     """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
+    overhead = Overhead(folder)
+    before = read_study(folder) or {}
     with Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool:
         facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
         arms = make_arms(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
-        study = plan(asked, folder, command, facts, arms)
+        study = replace(plan(asked, folder, command, facts, arms), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
         if any(not study.done(job) for job in study.jobs):
@@ -124,6 +127,11 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         carry_out(study, pool, study.jobs, say)
         measure_inference(study, pool)
         keep_mistakes(study, pool)
+        told = overhead.sentence(len(pool.workers))
+    if told:
+        say(told)
+        study = replace(study, overhead=told)
+        study.save()
     return study
 
 
@@ -235,8 +243,10 @@ def announce(study: Study, say: Say) -> None:
 
 
 def measure_inference(study: Study, pool: Pool) -> None:
-    """Speed and latency of one network of each arm, one after the other on a quiet machine."""
-    for arm in study.arms:
-        done = [job for job in study.jobs if job.arm == arm.name and study.finished(job)]
-        if done and not arm.fixed:
-            pool.first("inference", study.run_folder(done[0]).path)
+    """Speed and latency of one network of each arm, on one thread; nothing else runs but others of these."""
+    first: dict[str, Path] = {}
+    fixed = {arm.name for arm in study.arms if arm.fixed}
+    for job in study.jobs:
+        if job.arm not in first and job.arm not in fixed and study.finished(job):
+            first[job.arm] = study.run_folder(job).path
+    pool.spread("inference", list(first.values()))

@@ -49,6 +49,15 @@ class Pool:
         except WorkerDied as death:
             raise WeftError(f"{task} failed: {death}") from death
 
+    def spread(self, task: str, arguments: list[Any]) -> None:
+        """One task an argument, over all workers."""
+        for first in range(0, len(arguments), len(self.workers)):
+            busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
+            for worker, argument in busy:
+                worker.ask(task, argument)
+            for worker, _ in busy:
+                worker.answer()
+
     def one_after_the_other(self) -> None:
         """Give the whole machine to one worker."""
         for worker in self.workers[1:]:
@@ -117,7 +126,8 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
 def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
     config = study.placed(job)
     config = replace(config, execution=replace(config.execution, threads=pool.threads))
-    worker.ask("carry_out", config, study.run_folder(job).path, log=study.log(job))
+    known = study.known_plan(job, pool.threads)
+    worker.ask("carry_out", config, study.run_folder(job).path, known, log=study.log(job))
 
 
 def conclude(study: Study, pool: Pool, worker: Worker, job: Job) -> str:

@@ -21,6 +21,7 @@ from weft.training.atomic import write_json
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.folder import RunFolder
+from weft.training.plan import Plan
 from weft.training.kinds import AnyConfig
 
 FORMAT = 1
@@ -77,6 +78,8 @@ class Study:
     budget: str = ""
     command: str = ""
     notes: list[str] = field(default_factory=list)
+    overhead: str = ""
+    """what its last session took beyond training, as a sentence"""
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
@@ -106,6 +109,22 @@ class Study:
         """Whether the run has ended well."""
         return self.done(job) and (self.run_folder(job).record() or {})["status"] == "finished"
 
+    def known_plan(self, job: Job, threads: int) -> Plan | None:
+        """The plan of a run that differs by its seed alone, so that one probe serves all seeds.
+
+        Not under a budget of time: there one disturbed probe would give all seeds of an arm the wrong number of steps.
+        """
+        if job.config.budget.budget is not None:
+            return None
+        for other in self.jobs:
+            same = other.arm == job.arm and other.seed != job.seed and replace(other.config, seed=job.seed) == job.config
+            folder = self.run_folder(other)
+            if same and (folder.path / "run.yaml").is_file():
+                plan = folder.plan()
+                if plan is not None and plan.threads == threads:
+                    return plan
+        return None
+
     def record_failure(self, job: Job, reason: str) -> None:
         self.failure(job).parent.mkdir(parents=True, exist_ok=True)
         write_json(self.failure(job), {"reason": reason, "log": str(self.log(job).relative_to(self.folder))})
@@ -127,6 +146,7 @@ class Study:
             "budget": self.budget,
             "command": self.command,
             "notes": self.notes,
+            "overhead": self.overhead,
         }
         write_json(self.folder / "study.json", content)
 

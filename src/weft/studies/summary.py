@@ -35,7 +35,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "match": study["match"],
         "budget": study["budget"],
         "command": study["command"],
-        "notes": study["notes"],
+        "notes": study["notes"] + [note for note in [study.get("overhead", "")] if note],
         "metric": metric,
         "unit": unit,
         "recommendation": recommend(contenders),

@@ -36,6 +36,7 @@ from weft.training.fabric import join
 from weft.training.folder import RunFolder, open_run
 from weft.training.kinds import AnyConfig
 from weft.training.metrics import headline
+from weft.training.plan import Plan
 from weft.training.prepare import gather
 from weft.training.pretrained import read_network
 from weft.training.run import Run
@@ -79,8 +80,11 @@ def median_step(run: Run, duration: float) -> float:
     return float(np.median(times))
 
 
-def carry_out(config: AnyConfig, path: Path) -> str:
-    """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more."""
+def carry_out(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
+    """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more.
+
+    `known` is a plan that was measured for such a run before.
+    """
     opened = data_of(config)
     if config.model in CLASSICAL.values():
         assert isinstance(config, RunConfig)
@@ -90,7 +94,7 @@ def carry_out(config: AnyConfig, path: Path) -> str:
         if (path / "run.yaml").is_file():
             outcome = session.resume(path, Plain(), config.execution, opened)
         else:
-            outcome = session.start(config, path, Plain(), opened)
+            outcome = session.start(config, path, Plain(), opened, known)
     except TrainingFailed:
         return "failed"
     return "interrupted" if outcome.record is None else str(outcome.record["status"])

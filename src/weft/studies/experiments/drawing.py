@@ -77,13 +77,20 @@ def as_row(entrant: Entrant, row: Row, parameters: int | None, prediction: Predi
     return {
         "name": entrant.name,
         "layers": entrant.network.get("depth"),
-        "parameters": parameters,
+        "parameters": trained_parameters(entrant, row) or parameters,
         "published": entrant.published,
         "measured": {quantity: in_unit(quantity, scores) for quantity, scores in row.scores.items()},
         "seeds": max((len(scores) for scores in row.scores.values()), default=0),
         "predicted": sum(prediction.seconds.get(entrant.name, {}).values()) or None,
         "taken": sum(float(np.mean(seconds)) for seconds in taken.values()) or None,
     }
+
+
+def trained_parameters(entrant: Entrant, row: Row) -> int | None:
+    """What a network on an encoder has itself, which its record knows; others are counted by formula, without heads."""
+    if entrant.start != "embeddings":
+        return None
+    return next((int(record["parameters"]) for records in row.records.values() for record in records), None)
 
 
 def in_unit(quantity: str, scores: Scores) -> dict[str, float]:

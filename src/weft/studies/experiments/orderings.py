@@ -67,7 +67,7 @@ class Ordering:
     def found(self) -> str:
         if self.estimate is None:
             return "not measured, a row has no finished run"
-        few = f"; preliminary: {self.seeds} seeds" if self.shown and self.seeds < ENOUGH else ""
+        few = f"; preliminary: {self.seeds} seed{'s' * (self.seeds > 1)}" if self.shown and self.seeds < ENOUGH else ""
         word = "a difference is shown" if self.shown and self.published is None else self.outcome
         return f"{word}: {self.first} {amount(self.quantity, self.estimate)} {self.second}{few}"
 
@@ -145,6 +145,8 @@ def amount(quantity: str, value: Estimate) -> str:
 def conclusion(orderings: list[Ordering]) -> str:
     """How many of the published orderings held."""
     known = [ordering for ordering in orderings if ordering.published is not None]
+    if not known:
+        return "No published ordering can be judged by these tasks; SST-2 and MNLI are the table's."
     counts = {word: sum(o.outcome == word for o in known) for word in ("confirmed", "contradicted", "not shown")}
     missing = len(known) - sum(counts.values())
     words = [f"{count} {word}" for word, count in counts.items()] + ([f"{missing} not measured"] if missing else [])
