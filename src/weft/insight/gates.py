@@ -114,10 +114,8 @@ def sentence(every: dict[str, list[Measured]]) -> str:
         invariance = mean([each.found.shift_invariance for each in layers])
         control = mean([each.control.shift_invariance for each in layers])
         locality = mean([each.found.locality for each in layers])
-        words = f"{name} {share(invariance)} (rows shuffled: {share(control)}; locality {locality:.2f})".replace(
-            "-0", "−0"
-        )
-        parts.append((invariance, words))
+        place = f"{locality:.2f}".replace("-", "−")
+        parts.append((invariance, f"{name} {share(invariance)} (rows shuffled: {share(control)}; locality {place})"))
     listed = "; ".join(words for _, words in sorted(parts, reverse=True))
     return f"Share of the layers' energy in the nearest Toeplitz matrix, on average: {listed}."
 

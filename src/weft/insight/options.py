@@ -112,7 +112,7 @@ class SaliencyOptions:
 class MistakesOptions:
     """The most confident errors, confusions, calibration, and the features in two dimensions."""
 
-    examples: Count = 2000
+    examples: Count = 1000
     """Examples that are answered, spread over the split."""
     shown: Count = 12
     """Errors that are shown."""
