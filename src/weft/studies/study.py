@@ -117,7 +117,9 @@ class Study:
         if job.config.budget.budget is not None:
             return None
         for other in self.jobs:
-            same = other.arm == job.arm and other.seed != job.seed and replace(other.config, seed=job.seed) == job.config
+            same = (
+                other.arm == job.arm and other.seed != job.seed and replace(other.config, seed=job.seed) == job.config
+            )
             folder = self.run_folder(other)
             if same and (folder.path / "run.yaml").is_file():
                 plan = folder.plan()

@@ -70,6 +70,17 @@ def test_e4_killed_in_the_middle_goes_on_and_runs_nothing_twice(tmp_path: Path, 
     assert re.search(r"\d of 8 runs are finished already", printed)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "table", "runs"), [("e5", 7, 8), ("e6", 8, 8), ("e7", 9, 12)])
+def test_e5_e6_e7_run_at_smoke_scale_and_end_with_their_table(name: str, table: int, runs: int, tmp_path: Path, capsys):
+    code, printed = study(f"run {name} pydocs --scale smoke --seeds 1 --output {tmp_path}", capsys)
+    assert code == 0, printed
+    assert f"for {runs} runs" in printed and f"table {table} on pydocs" in printed
+    assert len(records(tmp_path)) == runs
+    assert "failed" not in printed and "not run yet" not in printed
+    assert f"Table {table} on" in (tmp_path / "report.html").read_text()
+
+
 def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
     from studies.experiments.fabricated import make
 

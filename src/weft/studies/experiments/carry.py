@@ -91,5 +91,6 @@ def as_arm(entrant: Entrant, asked: Asked, facts: Facts) -> Arm:
 def announce(asked: Asked, study: Study, prediction: Prediction) -> None:
     for note in study.facts.notes:
         asked.say(note)
-    asked.say(f"{study.title}: {len(study.arms)} rows, {asked.seeds} seed{'s' * (asked.seeds > 1)}, {study.budget}, in {study.folder}")
+    seeds = f"{asked.seeds} seed{'s' * (asked.seeds > 1)}"
+    asked.say(f"{study.title}: {len(study.arms)} rows, {seeds}, {study.budget}, in {study.folder}")
     asked.say(prediction.sentence(asked.seeds))
