@@ -37,11 +37,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def on(folder: Path, head: str, layer: int = 3) -> Network:
+def on(folder: Path, head: str, layers: tuple[int, ...] = (3,)) -> Network:
     """A network with three classes on the encoder in `folder`."""
     torch.manual_seed(1)
     name, changes = HEADS[head]
-    encoder = EncoderConfig(folder=str(folder), digest=folder_digest(folder), dim=32, layer=layer)
+    encoder = EncoderConfig(folder=str(folder), digest=folder_digest(folder), dim=32 * len(layers), layers=layers)
     return weft.create_model(name, num_classes=3, vocab_size=99, max_length=24, encoder=encoder, **changes).eval()
 
 
@@ -59,7 +59,7 @@ def test_embeddings_are_those_of_transformers(folder: Path, layer: int) -> None:
     segments = (torch.arange(12) > 5).long().expand(3, -1)
     with torch.no_grad():
         expected = theirs(ids, mask.long(), segments, output_hidden_states=True).hidden_states[layer]
-        found = features_at(read_encoder(folder), layer, ids, mask, segments)
+        found = features_at(read_encoder(folder), (layer,), ids, mask, segments)
     torch.testing.assert_close(found[mask], expected[mask], atol=1e-5, rtol=1e-5)
 
 
@@ -88,6 +88,16 @@ def test_padding_never_changes_a_result(folder: Path, head: str) -> None:
     torch.testing.assert_close(net(noisy, wide_mask), expected, atol=1e-5, rtol=1e-5)
 
 
+def test_several_blocks_stand_side_by_side(folder: Path) -> None:
+    """Devlin et al. 2018's feature-based approach takes several layers at once."""
+    net = on(folder, "gmlp", layers=(3, 1))
+    ids, mask = texts()
+    vectors = net.encoder(ids, mask)
+    torch.testing.assert_close(vectors[..., :32], on(folder, "gmlp", (3,)).encoder(ids, mask))
+    torch.testing.assert_close(vectors[..., 32:], on(folder, "gmlp", (1,)).encoder(ids, mask))
+    torch.testing.assert_close(net(ids, mask), net(vectors, mask))
+
+
 def test_probe_is_linear_in_the_mean_embedding(folder: Path) -> None:
     net = on(folder, "probe")
     first, second = torch.randn(2, 4, 9, 32).unbind()
@@ -103,7 +113,7 @@ def test_the_encoder_is_neither_trained_nor_saved(folder: Path) -> None:
 
 def test_an_encoder_that_changed_or_went_is_refused(folder: Path, tmp_path: Path) -> None:
     for path, digest, word in ((str(folder), "0" * 32, "has changed"), (str(tmp_path / "none"), "", "not there")):
-        moved = EncoderConfig(folder=path, digest=digest, dim=32, layer=3)
+        moved = EncoderConfig(folder=path, digest=digest, dim=32, layers=(3,))
         other = weft.create_model("gmlp_text_tiny", encoder=moved)
         with pytest.raises(WeftError, match=word):
             other(*texts())

@@ -26,7 +26,7 @@ from weft.training.embeddings.store import of_one_length, vector_store
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> EncoderConfig:
     folder = make_encoder(tmp_path_factory.mktemp("encoder"))
-    return EncoderConfig(folder=str(folder), digest=folder_digest(folder), dim=32, layer=3)
+    return EncoderConfig(folder=str(folder), digest=folder_digest(folder), dim=32, layers=(3,))
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_other_texts_layers_and_weights_are_other_entries(encoder: EncoderConfig
     whole = tokens()
     keys = {stores.part_key(stores.cut(whole, 0, 7), encoder), stores.part_key(stores.cut(whole, 7, 14), encoder)}
     keys |= {stores.part_key(stores.cut(whole, 0, 7), replace(encoder, **change))
-             for change in ({"layer": 2}, {"digest": "0"})}  # fmt: skip
+             for change in ({"layers": (2,)}, {"digest": "0"})}  # fmt: skip
     assert len(keys) == 4
     assert stores.part_key(stores.cut(whole, 0, 7), replace(encoder, folder="moved")) in keys
 

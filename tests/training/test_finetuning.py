@@ -148,8 +148,8 @@ def test_a_network_on_a_frozen_encoder_reads_texts(encoder: Path, tmp_path: Path
 
 
 def test_without_a_model_a_frozen_encoder_gets_a_linear_probe(encoder: Path) -> None:
-    materials = gather(configure(encoder, frozen=True, layer=2))
-    assert materials.network.depth == 0 and materials.network.encoder.layer == 2
+    materials = gather(configure(encoder, frozen=True, layers=(2, 3)))
+    assert materials.network.depth == 0 and materials.network.encoder.layers == (2, 3)
 
 
 def broken(encoder: Path, path: Path, change: str) -> Path:
@@ -187,8 +187,8 @@ def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, chan
         ({"model": "gmlp_text_tiny"}, "add --frozen"),
         ({"frozen": True, "model": "gmlp_txt_tiny"}, "there is no model"),
         ({"frozen": True, "model": "lstm_text"}, "cannot stand on an encoder"),
-        ({"frozen": True, "layer": 4}, "has 3 blocks"),
-        ({"layer": 2}, "add --frozen"),
+        ({"frozen": True, "layers": (4,)}, "from 1 to 3"),
+        ({"layers": (2,)}, "add --frozen"),
         ({"frozen": True, "thaw_epochs": 1.0}, "contradict"),
         ({"opt": "muon"}, "--layer-decay 1"),
         ({"network": {"dpth": 2}}, "has no setting 'dpth'"),

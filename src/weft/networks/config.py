@@ -296,8 +296,9 @@ class EncoderConfig:
     folder: str
     digest: str
     dim: Positive
-    layer: Positive
-    """block whose output is taken, counted from 1"""
+    """channels of what is taken, over all layers"""
+    layers: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    """blocks whose outputs are taken, side by side, counted from 1"""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

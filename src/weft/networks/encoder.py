@@ -7,6 +7,7 @@ kept as float16. They are rounded to that here, so that a network sees the same 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -42,7 +43,7 @@ class TrainedEncoder:
     def __call__(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """Ids (batch, tokens) → embeddings (batch, tokens, channels), rounded as the cache keeps them."""
         network = self.network.to(ids.device)
-        return features_at(network, self.config.layer, ids, mask, segments).half().float()
+        return features_at(network, self.config.layers, ids, mask, segments).half().float()
 
 
 def read_encoder(folder: Path) -> TextTokens:
@@ -66,13 +67,19 @@ def read_encoder(folder: Path) -> TextTokens:
 
 
 def features_at(
-    network: TextTokens, layer: int, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
+    network: TextTokens,
+    layers: Sequence[int],
+    ids: Tensor,
+    mask: Tensor | None = None,
+    segments: Tensor | None = None,
 ) -> Tensor:
-    """The output of block number `layer` (from 1): (batch, tokens, channels)."""
+    """The outputs of some blocks (counted from 1) side by side: (batch, tokens, layers · channels)."""
     x = network.embed_norm(network.positions(network.embed(ids, segments)))
-    for block in network.blocks[:layer]:
+    found = {}
+    for number, block in enumerate(network.blocks[: max(layers)], start=1):
         x = block(x, mask)
-    return network.norm(x) if layer == len(network.blocks) else x
+        found[number] = network.norm(x) if number == len(network.blocks) else x
+    return torch.cat([found[number] for number in layers], dim=-1)
 
 
 def folder_digest(folder: Path) -> str:

@@ -61,7 +61,7 @@ def embedded_batches(
         raise WeftError(f"{source.name} is streamed, and embeddings are kept for sources in memory; raise --memory")
     train = role == "train" if train is None else train
     tokens = token_store(source, split, transform)
-    key = f"embeddings {encoder.digest} {encoder.layer} {id(tokens)}"
+    key = f"embeddings {encoder.digest} {encoder.layers} {id(tokens)}"
     if key not in source.stores:
         source.stores[key] = vector_store(tokens, encoder, f"{source.name}, {split.table.name}")
     store: VectorStore = source.stores[key]

@@ -82,7 +82,7 @@ def cut(tokens: TokenStore, first: int, last: int) -> TokenStore:
 def part_key(part: TokenStore, config: EncoderConfig) -> str:
     """What decides the embeddings of a part: what is read, by whom, and what is taken of it."""
     texts = (part.ids.tobytes(), part.segments.tobytes(), part.offsets.tobytes())
-    return digest("embeddings", VERSION, config.digest, str(config.layer), *texts)
+    return digest("embeddings", VERSION, config.digest, ",".join(map(str, config.layers)), *texts)
 
 
 def built(part: TokenStore, encoder: TrainedEncoder) -> dict[str, Tensor]:

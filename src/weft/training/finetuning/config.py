@@ -23,8 +23,8 @@ class ThawingConfig:
 
     frozen: bool = False
     """Leave the encoder as it is, compute its embeddings once and train --model on them (a linear probe without it)."""
-    layer: Count | None = None
-    """With --frozen: the block whose output is taken, counted from 1; None is the last."""
+    layers: tuple[Count, ...] = ()
+    """With --frozen: blocks whose outputs are taken, side by side, counted from 1; by default the last."""
     layer_decay: Decay = 0.9
     """Rate of each block over that of the block above it; 1 moves all alike."""
     thaw_epochs: NotNegative = 0.0

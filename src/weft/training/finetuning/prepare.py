@@ -136,8 +136,8 @@ def check_asked(config: FinetuneConfig) -> None:
         if not thawing.frozen:
             raise WeftError(f"--model {config.model} is put on a frozen encoder; add --frozen, or leave --model out")
         configured(config.model)  # raises, naming the nearest, if there is none
-    if thawing.layer and not thawing.frozen:
-        raise WeftError("--layer chooses what a frozen encoder gives; add --frozen")
+    if thawing.layers and not thawing.frozen:
+        raise WeftError("--layers chooses what a frozen encoder gives; add --frozen")
     if thawing.frozen and thawing.thaw_epochs:
         raise WeftError("--frozen and --thaw-epochs contradict each other; give one of them")
     if config.optimisation.opt == "muon" and not thawing.frozen and thawing.layer_decay != 1:
@@ -195,11 +195,13 @@ def on_encoder(config: FinetuneConfig, start: Start, shape: dict[str, Any]) -> N
     if not isinstance(REGISTRY[model], TextTokensConfig):
         fitting = [name for name in list_models("*text*") if isinstance(REGISTRY[name], TextTokensConfig)]
         raise WeftError(f"{model} cannot stand on an encoder; networks that can: {', '.join(fitting[:8])}")
-    layer = config.thawing.layer or below.depth
-    if layer > below.depth:
-        raise WeftError(f"--layer {layer}: {start.folder} has {below.depth} blocks only")
+    layers = config.thawing.layers or (below.depth,)
+    if max(layers) > below.depth or len(set(layers)) < len(layers):
+        raise WeftError(
+            f"--layers takes different numbers from 1 to {below.depth}, which {start.folder} has, not {layers}"
+        )
     folder = str(start.folder.resolve())
-    encoder = EncoderConfig(folder=folder, digest=start.digest, dim=below.dim, layer=layer)
+    encoder = EncoderConfig(folder=folder, digest=start.digest, dim=below.dim * len(layers), layers=layers)
     probe = PROBE if model != config.model else {}
     return configured(model, **{**shape, "vocab_size": below.vocab_size, "encoder": encoder, **probe, **config.network})
 
