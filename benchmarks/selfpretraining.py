@@ -1,0 +1,110 @@
+"""Does pre-training on the task's own text pay? From scratch against pre-trained and fine-tuned, at equal total time.
+
+    python benchmarks/selfpretraining.py SST2_FOLDER [--minutes 6] [--model bert_tiny] [--output runs/selfpretraining]
+
+Both arms have the same network, vocabulary and total time. One trains on the labels all the time; the other gives a
+share of it to masked-language modelling of the training sentences alone, without labels, and the rest to the labels.
+Three seeds; reported on `validation`. The same command goes on after a kill. Wanted: a lead of at least one point.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.data.config import TransformConfig
+from weft.data.corpus.config import CorpusConfig, TokenizingConfig
+from weft.training import session
+from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
+from weft.training.kinds import AnyConfig
+from weft.training.pretraining.config import PretrainConfig
+from weft.training.reevaluation import evaluate_run
+
+WORDS, LENGTH, BATCH = 8192, 64, 128
+SPLIT = "validation"
+
+
+def carry_out(config: AnyConfig, folder: Path) -> dict[str, Any]:
+    """The record of a run, which is started, resumed, or there already."""
+    started = (folder / "run.yaml").is_file()
+    outcome = session.resume(folder) if started else session.start(config, folder)
+    if outcome.record is None:
+        raise SystemExit(f"interrupted; the same command goes on with {folder}")
+    return outcome.record
+
+
+def budget(minutes: float) -> BudgetConfig:
+    return BudgetConfig(budget=f"{round(60 * minutes)}s")
+
+
+def scratch(asked: argparse.Namespace, seed: int) -> RunConfig:
+    return RunConfig(
+        source=str(asked.data), model=asked.model, network={"drop_rate": 0.1}, seed=seed,
+        transform=TransformConfig(max_length=LENGTH, vocab_size=WORDS),
+        optimisation=OptimisationConfig(batch_size=BATCH, lr=1e-3, weight_decay=0.05),
+        budget=budget(asked.minutes), execution=ExecutionConfig(compile="no", threads=asked.threads),
+    )  # fmt: skip
+
+
+def pretraining(asked: argparse.Namespace, seed: int) -> PretrainConfig:
+    """The sentences of the training split alone, without their labels."""
+    return PretrainConfig(
+        source=str(asked.data), model=asked.model, network={"drop_rate": 0.1}, seed=seed,
+        reading=CorpusConfig(split=("train",), select=0.005, report=0.005), transform=TokenizingConfig(max_length=LENGTH, vocab_size=WORDS),
+        optimisation=OptimisationConfig(batch_size=BATCH, lr=1e-3, weight_decay=0.01),
+        budget=budget(asked.minutes * asked.share), execution=ExecutionConfig(compile="no", threads=asked.threads),
+    )  # fmt: skip
+
+
+def finetuning(asked: argparse.Namespace, seed: int, start: Path) -> FinetuneConfig:
+    return FinetuneConfig(
+        source=str(asked.data), start=str(start), seed=seed, report_split=SPLIT,
+        transform=TransformConfig(max_length=LENGTH),
+        optimisation=OptimisationConfig(batch_size=BATCH, lr=asked.rate, weight_decay=0.05, sched="linear"),
+        budget=budget(asked.minutes * (1 - asked.share)), thawing=ThawingConfig(layer_decay=0.9),
+        execution=ExecutionConfig(compile="no", threads=asked.threads),
+    )  # fmt: skip
+
+
+def one_seed(asked: argparse.Namespace, seed: int) -> dict[str, float]:
+    """Accuracy of both arms on the same split, and the perplexity that pre-training ended with."""
+    folder = asked.output / f"seed{seed}"
+    carry_out(scratch(asked, seed), folder / "scratch")
+    pretrained = carry_out(pretraining(asked, seed), folder / "pretrained")
+    finetuned = carry_out(finetuning(asked, seed, folder / "pretrained"), folder / "finetuned")
+    found = {
+        "scratch": evaluate_run(folder / "scratch", split=SPLIT)["accuracy"],
+        "finetuned": finetuned["metrics"]["accuracy"],
+        "perplexity": pretrained["metrics"]["perplexity"],
+    }
+    print(f"seed {seed}: " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--minutes", type=float, default=6.0, help="of an arm, pre-training included")
+    parser.add_argument("--share", type=float, default=0.6, help="of the time that pre-training gets")
+    parser.add_argument("--rate", type=float, default=5e-4, help="of fine-tuning: these networks are small")
+    parser.add_argument("--model", default="bert_tiny")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--output", type=Path, default=Path("runs/selfpretraining"))
+    asked = parser.parse_args()
+    found = [one_seed(asked, seed) for seed in range(asked.seeds)]
+    print("\n| arm | minutes | accuracy on validation, % |\n|---|---|---|")
+    for arm in ("scratch", "finetuned"):
+        values = 100 * np.array([seed[arm] for seed in found])
+        spread = f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else ""
+        print(f"| {arm} | {asked.minutes:g} | {values.mean():.2f}{spread} |")
+    lead = [seed["finetuned"] - seed["scratch"] for seed in found]
+    print(f"\nlead of pre-training: {100 * np.mean(lead):+.2f} points over {len(lead)} seeds")
+
+
+if __name__ == "__main__":
+    main()
