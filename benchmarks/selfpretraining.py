@@ -54,7 +54,8 @@ def pretraining(asked: argparse.Namespace, seed: int) -> PretrainConfig:
     """The sentences of the training split alone, without their labels."""
     return PretrainConfig(
         source=str(asked.data), model=asked.model, network={"drop_rate": 0.1}, seed=seed,
-        reading=CorpusConfig(split=("train",), select=0.005, report=0.005), transform=TokenizingConfig(max_length=LENGTH, vocab_size=WORDS),
+        reading=CorpusConfig(split=("train",), select=0.005, report=0.005),
+        transform=TokenizingConfig(max_length=LENGTH, vocab_size=WORDS),
         optimisation=OptimisationConfig(batch_size=BATCH, lr=1e-3, weight_decay=0.01),
         budget=budget(asked.minutes * asked.share), execution=ExecutionConfig(compile="no", threads=asked.threads),
     )  # fmt: skip
