@@ -21,8 +21,8 @@ from weft.training.atomic import write_json
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.folder import RunFolder
-from weft.training.plan import Plan
 from weft.training.kinds import AnyConfig
+from weft.training.plan import Plan
 
 FORMAT = 1
 
