@@ -9,6 +9,7 @@ import torch
 
 from insight.small import subject_of
 from training.runs import configure, train
+from weft.commands.main import main
 from weft.errors import WeftError
 from weft.insight import lenses, offsets
 from weft.insight.mixing import mixings
@@ -147,3 +148,11 @@ def test_several_runs_share_one_chart(tmp_path: Path) -> None:
     chart = finding.pictures["families"].content
     assert isinstance(chart, str) and all(f">{name}</text>" in chart for name in ("gmlp", "vit", "resnet"))
     assert {path.name for path in finding.save(tmp_path / "out")} >= {"gates-families.svg", "gates.csv", "gates.json"}
+
+
+def test_a_lens_that_does_not_fit_is_one_sentence_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """A1: by the command."""
+    with pytest.raises(SystemExit) as ended:
+        main(["inspect", "mixer_pico_p4_32", "attention", "--source", "digits"])
+    said = capsys.readouterr().err.strip()
+    assert ended.value.code == 2 and "has no attention" in said and "\n" not in said

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from weft.errors import WeftError
 from weft.insight import lenses
 from weft.insight.attribution import explained, integrated_gradients, occlusion
 from weft.insight.faithfulness import Curves, area, ordered, random_order
+from weft.insight.subject import open_subject
 
 pytest.importorskip("captum")
 
@@ -94,6 +97,25 @@ def test_the_lens_draws_its_examples(name: str) -> None:
     assert set(finding.pictures) == {"examples", "deletion", "insertion"}
     assert [row[0] for row in finding.table.rows] == ["integrated gradients", "occlusion", "random order"]
     assert finding.record["examples"] == 6
+
+
+def test_columns_of_vectors_are_ranked(tmp_path: Path) -> None:
+    """A class that is the sign of one column is due to that column; a number has no class to be explained."""
+    chance = torch.Generator().manual_seed(0)
+    rows = torch.randn(80, 3, generator=chance)
+    lines = [f"{a:.3f},{b:.3f},{c:.3f},{'yes' if b > 0 else 'no'}" for a, b, c in rows.tolist()]
+    (tmp_path / "rows.csv").write_text("\n".join(["red,green,blue,label", *lines]) + "\n")
+    subject = open_subject(
+        "mlp", str(tmp_path / "rows.csv"), settings={"hidden": (), "in_features": 3, "img_size": None}
+    )
+    with torch.no_grad():
+        subject.network.head.weight.copy_(torch.tensor([[0.1, 2.0, 0.0]]).expand_as(subject.network.head.weight))
+    finding = lenses.look(subject, "saliency", examples=12, steps=2)
+    bars = finding.pictures["columns"].content
+    assert isinstance(bars, str) and bars.index(">green<") < bars.index(">red<")
+    subject.card = replace(subject.card, task="regression")
+    with pytest.raises(WeftError, match="has no classes"):
+        lenses.look(subject, "saliency")
 
 
 def test_without_captum_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

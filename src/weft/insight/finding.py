@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 
 from weft.errors import WeftError
@@ -92,7 +92,8 @@ class Finding:
         shown = fitting_columns(self.table, rows, console.width)
         for number, column in enumerate(self.table.columns[:shown]):
             longest = max((len(written(row[number])) for row in self.table.rows[:rows]), default=0)
-            table.add_column(column, justify="right" if numeric(self.table, number) else "left", min_width=longest)
+            side: JustifyMethod = "right" if numeric(self.table, number) else "left"
+            table.add_column(column.replace(" ", "\n"), justify=side, min_width=longest)
         for row in self.table.rows[:rows]:
             table.add_row(*(written(cell) for cell in row[:shown]))
         console.print(table)

@@ -29,7 +29,8 @@ def families_chart(networks: Sequence[Marks], said: str, width: float = 460, hei
     frame = Plane(across, Scale(-0.04, 1.06, height - 40, 12), width, height, left=62)
     titles = "locality: 0 spread evenly, 1 on the diagonal", "share in the nearest Toeplitz matrix"
     parts = [frame.axes(*titles, lambda value: f"{value:g}".replace("-", "−"), lambda value: share(value)[:-4] + " %")]
-    taken: list[Box] = []
+    middles = [centre([(x, y) for x, y, _ in marks.layers]) for marks in networks]
+    taken = [diamond_box(frame.x(x), frame.y(y)) for x, y in middles]
     for number, marks in enumerate(networks):
         parts.append(dots(frame, marks, colour(number)))
     for number, marks in enumerate(networks):
@@ -60,6 +61,11 @@ def middle(frame: Plane, marks: Marks, tint: str, taken: list[Box]) -> str:
     words = escape(f"{marks.name}, mean of {len(marks.layers)} layers: locality {x:.2f}, Toeplitz {share(y)}")
     shape = f"M{at[0]:.1f} {at[1] - 9:.1f}l9 9l-9 9l-9 -9z"
     return f'<g><title>{words}</title><path class="dot {tint}" d="{shape}"/>{label(frame, *at, marks.name, taken)}</g>'
+
+
+def diamond_box(x: float, y: float) -> Box:
+    """Where no name may stand: the middle of a mean's diamond."""
+    return x - 7, y - 6, x + 7, y + 6
 
 
 def centre(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
