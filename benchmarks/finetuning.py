@@ -66,12 +66,11 @@ def mnli(encoder: Path, data: Path) -> FinetuneConfig:
 
 
 def thawed(encoder: Path, data: Path) -> FinetuneConfig:
-    """The encoder itself: the mean over tokens, as it was trained to be read, and a rate of 1e-4 at its top."""
+    """The encoder itself, with a rate of 1e-4 at its top."""
     return FinetuneConfig(
         start=str(encoder),
         source=str(data / "sst2"),
         report_split="validation",
-        network={"pool": "mean", "pooler": False},
         transform=TransformConfig(max_length=64),
         optimisation=OptimisationConfig(batch_size=32, lr=1e-4, weight_decay=0.01, sched="linear"),
         budget=BudgetConfig(epochs=2),

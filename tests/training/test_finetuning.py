@@ -226,6 +226,16 @@ def test_a_changed_start_is_noticed(encoder: Path, tmp_path: Path) -> None:
         gather(configure(folder)).require(before)
 
 
+def test_sentence_encoders_are_read_as_they_were_trained(encoder: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
+    assert gather(configure(folder)).network.pool == "token"
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    materials = gather(configure(folder))
+    assert (materials.network.pool, materials.network.pooler) == ("mean", False)
+    materials.create()
+
+
 def test_runs_at_chance_are_named() -> None:
     metrics = {"accuracy": 0.35, "accuracy_interval": [0.31, 0.39], "chance": 0.34}
     assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "left_chance": True}))

@@ -61,7 +61,7 @@ def from_file(path: Path, kind: str) -> AnyConfig:
 
 def value_of(words: list[str], flag: str) -> str | None:
     """The word after `flag`, or after its equals sign."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == flag and following:
             return following
         if word.startswith(flag + "="):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from weft.data import preprocess
 from weft.data.preprocess import TextTransform, Transform
 from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
-from weft.networks.config import NetworkConfig, TextConfig
+from weft.networks.config import NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.encoder import folder_digest
 from weft.networks.network import Network
 from weft.networks.weights.build import stored_config
@@ -79,7 +79,19 @@ def read_start(path: str) -> Start:
         raise WeftError(f"the run in {folder} has no trained network yet; finish it: weft train --resume {folder}")
     check_weights(folder)
     config = stored_config(read(folder))
-    return Start(folder, config, read_tokenizer(folder, config) if isinstance(config, TextConfig) else None)
+    if not isinstance(config, TextConfig):
+        return Start(folder, config, None)
+    return Start(folder, pooled_as_trained(folder, config), read_tokenizer(folder, config))
+
+
+def pooled_as_trained(folder: Path, config: TextConfig) -> TextConfig:
+    """Encoders of sentence-transformers were trained to be read by the mean over tokens; a file beside them says so."""
+    try:
+        stored = json.loads((folder / "1_Pooling" / "config.json").read_text())
+        mean = bool(stored["pooling_mode_mean_tokens"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return config
+    return replace(config, pool="mean", pooler=False) if mean and isinstance(config, TextTokensConfig) else config
 
 
 def is_run(folder: Path) -> bool:
