@@ -17,6 +17,7 @@ from weft.training.evaluation import outputs_of, weights_of
 from weft.training.fabric import whole
 from weft.training.norms import Norms
 from weft.training.run import Run
+from weft.training.scaling import scaling_for
 from weft.training.state import Best, Progress, capture, restore
 from weft.training.watch import Kind, Trouble, concerned
 
@@ -109,6 +110,8 @@ def resume(run: Run, checkpoint: Checkpoint) -> Progress:
     """Put the run where the checkpoint was taken."""
     restore(checkpoint, run.core, run.optimiser, run.ema)
     progress = Progress.from_checkpoint(checkpoint)
+    if progress.step == 0:  # stored before the number format was chosen
+        progress.scaling = scaling_for(run.plan.precision)
     share = 1.0 if run.team.rank == 0 else 0.0  # sums over ranks were stored; one rank carries them on
     progress.loss_sum = (progress.loss_sum * share).to(run.team.device)
     return progress

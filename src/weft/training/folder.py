@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
-
 from weft import __version__
 from weft.errors import WeftError
 from weft.training import yaml_file
@@ -76,7 +74,7 @@ class RunFolder:
         content["config"] = yaml_file.to_dict(config)
         if plan is not None:
             content["plan"] = yaml_file.to_dict(plan)
-        write_bytes(self.path / "run.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+        write_bytes(self.path / "run.yaml", yaml_file.dump(content).encode())
 
     def record(self) -> dict[str, Any] | None:
         """What came out, or None while the run has not ended."""

@@ -10,6 +10,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 
@@ -88,7 +89,7 @@ def measure(run: Run, started: float) -> Plan:
     run.team.use(run.plan.precision)
     if run.plan.compile:
         run.core.compile()
-    step_seconds = mean_step(run, run.plan.precision)
+    step_seconds = mean_step(run, run.plan.precision, probe_steps(run))
     precision, step_seconds = choose_precision(run, step_seconds)
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
     evaluation = timed(lambda: evaluate_once(run)) * (len(run.select) if run.select else 0)
@@ -98,6 +99,19 @@ def measure(run: Run, started: float) -> Plan:
     found = dataclasses.replace(run.plan, lr=lr, memory=need, precision=precision, compile=compiled)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
+
+
+def adopt(run: Run, known: Plan) -> Plan:
+    """A plan that was measured for a run like this one, in place of a probe; leaves what `measure` leaves."""
+    save(run, Progress())
+    if known.compile:
+        run.core.compile()
+    return known
+
+
+def probe_steps(run: Run) -> int:
+    """Steps to time: as many as tell, but no more than a small part of a short run."""
+    return STEPS if run.config.budget.budget else max(SKIPPED, min(STEPS, run.plan.steps // 25))
 
 
 def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
@@ -186,6 +200,7 @@ def choose_precision(run: Run, plain: float) -> tuple[Precision, float]:
     return best, plain if best == "float32" else found[best]
 
 
+@lru_cache
 def is_fast(precision: Precision, device: torch.device) -> bool:
     """Whether a product of matrices is faster in this format: on CPUs without such units it is ten times slower."""
 

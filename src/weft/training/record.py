@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def environment(run: Run) -> dict[str, Any]:
     }
 
 
+@lru_cache
 def commit() -> str | None:
     """The commit of this checkout of weft, with a + when it has changes; None for an installed package."""
     here = Path(__file__).parent

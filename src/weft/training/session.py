@@ -50,8 +50,14 @@ class Outcome:
     """whether this session did the work, rather than find it done"""
 
 
-def start(config: AnyConfig, path: Path, display: Silent | None = None, opened: Any = None) -> Outcome:
-    """Begin a new run in `path`; `opened` saves a study of many runs from reading the same data again."""
+def start(
+    config: AnyConfig, path: Path, display: Silent | None = None, opened: Any = None, known: Plan | None = None
+) -> Outcome:
+    """Begin a new run in `path`.
+
+    A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
+    that differs by its seed alone.
+    """
     started = time.perf_counter()
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config, team)
@@ -60,7 +66,7 @@ def start(config: AnyConfig, path: Path, display: Silent | None = None, opened: 
         run_folder.create(path)
         folder.write_asked(config)
     try:
-        return work(folder, config, team, display or choose_display(team.rank), started, opened)
+        return work(folder, config, team, display or choose_display(team.rank), started, opened, known)
     except WeftError:
         if team.rank == 0 and folder.plan() is None:  # refused before anything was trained: leave no trace
             shutil.rmtree(path)
@@ -86,7 +92,15 @@ def check_strategy(config: AnyConfig, team: Team) -> None:
         raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
 
 
-def work(folder: RunFolder, config: AnyConfig, team: Team, display: Silent, started: float, opened: Any) -> Outcome:
+def work(
+    folder: RunFolder,
+    config: AnyConfig,
+    team: Team,
+    display: Silent,
+    started: float,
+    opened: Any,
+    known: Plan | None = None,
+) -> Outcome:
     """Everything between an open folder and its record."""
     lock = folder.lock() if team.rank == 0 else None
     try:
@@ -94,8 +108,8 @@ def work(folder: RunFolder, config: AnyConfig, team: Team, display: Silent, star
         plan = folder.plan()
         if plan is not None:
             materials.require(plan.fingerprint)
-        run = assemble(folder, config, plan, team, materials, display)
-        run, progress = set_out(run, folder, started) if plan is None else pick_up(run)
+        run = assemble(folder, config, plan or known, team, materials, display)
+        run, progress = set_out(run, folder, started, known) if plan is None else pick_up(run)
         announce(run, materials, display)
         return carry_out(run, progress, folder, materials, display)
     finally:
@@ -142,9 +156,9 @@ def set_threads(threads: int, world: int) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-def set_out(run: Run, folder: RunFolder, started: float) -> tuple[Run, Progress]:
-    """Measure the plan and store it: from here on the run can be resumed."""
-    plan = probe.measure(run, started)
+def set_out(run: Run, folder: RunFolder, started: float, known: Plan | None) -> tuple[Run, Progress]:
+    """Measure the plan, unless it is known, and store it: from here on the run can be resumed."""
+    plan = probe.measure(run, started) if known is None else probe.adopt(run, known)
     if run.team.rank == 0:
         folder.write_asked(run.config, plan)
     path = folder.path if run.team.rank == 0 else None
