@@ -113,6 +113,17 @@ def test_symmetry_tells_symmetric_from_antisymmetric() -> None:
     assert [round(each.symmetry, 9) for each in found if each is not None] == [1, 0]
 
 
+def test_a_twin_takes_the_noise_of_few_examples_out() -> None:
+    """The mean of a few noisy Toeplitz matrices looks like noise; with a twin over others it scores 1 on average."""
+    pure = offsets.nearest_toeplitz(noise((12,), 0)[0], (12,))
+    means = pure + noise((12,), 1, 400)
+    alone = [offsets.structure(each, (12,)) for each in means[:100]]
+    assert sum(each.line for each in alone if each is not None) / 100 < 0.4
+    together = offsets.structure(means[:200], (12,), means[200:])
+    assert together is not None and together.line == pytest.approx(1, abs=0.15)
+    assert offsets.structure(pure, (12,), pure) == offsets.structure(pure, (12,))
+
+
 def test_a_stack_pools_the_energy_of_its_matrices() -> None:
     """A weak head counts little: shares are sums of energies over sums of energies."""
     strong, weak = noise((8,), 1)[0], 1e-4 * torch.eye(8, dtype=torch.float64)

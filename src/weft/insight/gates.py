@@ -86,8 +86,8 @@ def measured(subject: Subject, examples: int) -> list[Measured]:
     for mixing in mixings(subject, examples):
         if prod(mixing.grid) < LEAST:
             continue
-        found = offsets.structure(mixing.matrices, mixing.grid)
-        control = offsets.structure_of_shuffled(mixing.matrices, mixing.grid)
+        found = offsets.structure(*mixing.measurable())
+        control = offsets.structure_of_shuffled(*mixing.measurable())
         if found is not None and control is not None:
             result.append(Measured(mixing, found, control))
     if not result:

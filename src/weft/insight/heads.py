@@ -51,11 +51,14 @@ class HeadSums:
         self.sums[name] = self.sums[name] + total if name in self.sums else total
         self.count[name] = self.count.get(name, 0) + len(seen)
 
-    def heads(self, name: str, mean: Tensor, text: bool) -> list[Head]:
-        """The heads of a layer whose mean maps are `mean` (heads, tokens, tokens)."""
+    def heads(self, name: str, halves: tuple[Tensor, Tensor] | None) -> list[Head]:
+        """The heads of a layer with the mean maps (heads, tokens, tokens) over two halves of the examples, if known.
+
+        The product of the halves is the energy of the mean, without that of the noise in either.
+        """
         found = []
         for number, (distance, entropy, energy) in enumerate((self.sums[name] / self.count[name]).tolist()):
-            fixed = None if text else float(mean[number].double().square().sum()) / energy
+            fixed = None if halves is None else float((halves[0][number] * halves[1][number]).sum()) / energy
             found.append(Head(name, number + 1, distance, entropy, fixed))
         return found
 
@@ -66,4 +69,5 @@ def watch_heads(subject: Subject, layers: dict[str, Attention], examples: int) -
     means = Means(subject, layers, examples, sums.see)
     mean = {name: means.matrices(name, layer) for name, layer in layers.items()}
     text = subject.config.input == "text"
-    return [head for name in layers for head in sums.heads(name, mean[name], text)], mean
+    heads = [head for name in layers for head in sums.heads(name, None if text else means.halves(name))]
+    return heads, mean

@@ -30,12 +30,21 @@ ROOM = 2**24  # numbers that the maps of one batch may take: 64 MB
 
 @dataclass(frozen=True)
 class Mixing:
-    """A layer's matrices (k, tokens, tokens) over `grid`, without class tokens: one, or one a head or kernel."""
+    """A layer's matrices (k, tokens, tokens) over `grid`, without class tokens: one, or one a head or kernel.
+
+    `halves` are attention's mean maps over every other example, and over the others.
+    """
 
     layer: str
     kind: str
     matrices: Tensor
     grid: Grid
+    halves: tuple[Tensor, Tensor] | None = None
+
+    def measurable(self) -> tuple[Tensor, Grid, Tensor | None]:
+        """The matrices, their grid, and their twin where they are means over examples."""
+        first, twin = self.halves or (self.matrices, None)
+        return first, self.grid, twin
 
 
 def mixings(subject: Subject, examples: int) -> list[Mixing]:
@@ -64,7 +73,9 @@ def token_layers(subject: Subject, means: Means | None) -> Iterator[Mixing]:
     for name, layer in subject.network.named_modules():
         matrices = matrices_of(name, layer, tokens, means)
         if matrices is not None:
-            yield Mixing(name, KINDS[type(layer).__name__], matrices[:, extra:, extra:], grid)
+            halves = means.halves(name) if isinstance(layer, Attention) and means is not None else None
+            inner = None if halves is None else (halves[0][:, extra:, extra:], halves[1][:, extra:, extra:])
+            yield Mixing(name, KINDS[type(layer).__name__], matrices[:, extra:, extra:], grid, inner)
 
 
 KINDS = {
@@ -102,8 +113,8 @@ class Means:
         """Average over `examples`; `see` is shown the maps of every layer and batch on the way."""
         layout: Any = subject.network.layout
         self.tokens: int = median_length(subject, examples) if subject.config.input == "text" else layout.tokens
-        self.sums: dict[str, Tensor] = {}
-        self.counts: dict[str, int] = {}
+        self.sums: dict[str, list[Tensor]] = {}  # over every other example, and over the others
+        self.counts: dict[str, list[int]] = {}
         with torch.no_grad(), ExitStack() as stack:
             for name, layer in layers.items():
                 if isinstance(layer, TokenMLP):
@@ -118,9 +129,14 @@ class Means:
 
     def _add(self, name: str, values: Tensor) -> None:
         """Add the maps (batch, heads, tokens, tokens), or slopes (batch, hidden), of a batch."""
-        total = values[..., : self.tokens, : self.tokens].sum(0) if values.ndim == 4 else values.sum(0)
-        self.sums[name] = self.sums.get(name, 0.0) + total
-        self.counts[name] = self.counts.get(name, 0) + len(values)
+        values = values[..., : self.tokens, : self.tokens] if values.ndim == 4 else values
+        counts = self.counts.setdefault(name, [0, 0])
+        sums = self.sums.setdefault(name, [torch.zeros(values.shape[1:]), torch.zeros(values.shape[1:])])
+        start = sum(counts) % 2
+        for half in (0, 1):
+            part = values[(half - start) % 2 :: 2]
+            sums[half] += part.sum(0)
+            counts[half] += len(part)
 
     def _slopes(self, name: str, act: nn.Module) -> Any:
         def hook(_: nn.Module, args: tuple[Tensor, ...]) -> None:
@@ -133,11 +149,18 @@ class Means:
 
     def matrices(self, name: str, layer: Watched) -> Tensor:
         """Mean maps (heads, tokens, tokens), or a token MLP's mean slope (1, tokens, tokens)."""
-        mean = self.sums[name] / self.counts[name]
+        mean = sum(self.sums[name]) / sum(self.counts[name])
         if isinstance(layer, Attention):
             return mean
         down, up = layer.fc1.weight[:, : self.tokens], layer.fc2.weight[: self.tokens]
         return (up * mean @ down).detach()[None]
+
+    def halves(self, name: str) -> tuple[Tensor, Tensor] | None:
+        """Mean maps over every other example, and over the others; None where there is one example."""
+        if not all(self.counts[name]):
+            return None
+        first, second = (total / count for total, count in zip(self.sums[name], self.counts[name], strict=True))
+        return first, second
 
 
 def median_length(subject: Subject, examples: int) -> int:

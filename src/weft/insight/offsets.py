@@ -4,10 +4,15 @@ A matrix W (tokens, tokens) over a grid is shift-invariant if W[i, j] depends on
 in one dimension, block-Toeplitz with Toeplitz blocks on rows and columns. The nearest such matrix, in squares, has the
 mean of each offset. All figures are shares of the energy ‖W‖² that is left when the mean of W is taken out, as a
 constant matrix is Toeplitz too. They take stacks (…, tokens, tokens), and pool the energy of all matrices of a stack.
+
+A matrix that is itself a mean over examples carries noise, which has energy of its own and would make it look less
+Toeplitz the fewer the examples. Given a twin, the mean over other examples, energies are products of the two: what is
+noise in one has no part in the other, on average.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -92,41 +97,43 @@ class Structure:
         return self.line if self.plane is None else self.plane
 
 
-def structure(matrices: Tensor, grid: Grid) -> Structure | None:
+def structure(matrices: Tensor, grid: Grid, twin: Tensor | None = None) -> Structure | None:
     """The figures of (…, tokens, tokens) over `grid`; None where the matrices are constant, so that nothing is left."""
     scale = float(matrices.double().square().sum())
     rest = centred(matrices)
-    energy = float(rest.square().sum())
-    if energy <= 1e-12 * scale or not energy:
+    other = rest if twin is None else centred(twin)
+    spread = (rest * other).reshape(-1, *rest.shape[-2:]).sum(0)
+    energy = float(spread.sum())
+    if energy <= 1e-12 * scale:
         return None
 
-    def share(part: Tensor) -> float:
-        return float(part.square().sum()) / energy
+    def share(project: Callable[[Tensor], Tensor]) -> float:
+        return float((project(rest) * project(other)).sum()) / energy
 
-    spread = rest.square().flatten(0, -3).sum(0) if rest.ndim > 2 else rest.square()
     apart = distances(grid)
     reach = float((spread * apart).sum()) / energy
     return Structure(
-        line=share(nearest_toeplitz(rest, (prod(grid),))),
-        plane=share(nearest_toeplitz(rest, grid)) if len(grid) == 2 else None,
+        line=share(lambda part: nearest_toeplitz(part, (prod(grid),))),
+        plane=share(lambda part: nearest_toeplitz(part, grid)) if len(grid) == 2 else None,
         locality=1 - reach / float(apart.mean()),
         reach=reach,
         bandwidth=bandwidth(spread, apart),
-        symmetry=share((rest + rest.transpose(-2, -1)) / 2),
+        symmetry=share(lambda part: (part + part.transpose(-2, -1)) / 2),
     )
 
 
 def bandwidth(spread: Tensor, apart: Tensor) -> float:
     """The least distance within which `MOST` of the energy (tokens, tokens) lies."""
     order = apart.flatten().argsort(stable=True)
-    within = spread.flatten()[order].cumsum(0)
+    within = spread.flatten()[order].cumsum(0).cummax(0).values
     first = int(torch.searchsorted(within, MOST * within[-1] * (1 - 1e-12)))
     return float(apart.flatten()[order[min(first, len(order) - 1)]])
 
 
-def structure_of_shuffled(matrices: Tensor, grid: Grid) -> Structure | None:
+def structure_of_shuffled(matrices: Tensor, grid: Grid, twin: Tensor | None = None) -> Structure | None:
     """The control: mean figures of the same matrices with their rows in random orders."""
-    found = [structure(shuffled_rows(matrices, seed), grid) for seed in range(SHUFFLES)]
+    twins = [None if twin is None else shuffled_rows(twin, seed) for seed in range(SHUFFLES)]
+    found = [structure(shuffled_rows(matrices, seed), grid, twins[seed]) for seed in range(SHUFFLES)]
     known = [each for each in found if each is not None]
     if not known:
         return None

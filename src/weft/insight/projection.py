@@ -122,15 +122,44 @@ def measure(
     total, count = 0.0, 0
     rises = torch.zeros(2, len(trials), dtype=torch.double)  # sums of rises and of their squares
     for batch in subject.batches(examples):
-        plain = objective.losses(subject.network(**batch.inputs), batch.targets).double()
+        outputs, entering = with_entries(subject, batch.inputs)
+        plain = objective.losses(outputs, batch.targets).double()
         for number, trial in enumerate(trials):
+            first = min(block_of(name) for name in trial)
             with lent(gates, trial):
-                rise = objective.losses(subject.network(**batch.inputs), batch.targets).double() - plain
+                outputs = finished(subject, entering[first], first, batch.inputs.get("mask"))
+            rise = objective.losses(outputs, batch.targets).double() - plain
             rises[:, number] += torch.stack([rise.sum(), rise.square().sum()])
         total, count = total + float(plain.sum()), count + len(plain)
     mean, square = rises / count
     error = ((square - mean.square()).clamp(min=0) / max(count - 1, 1)).sqrt()
     return total / count, count, list(zip(mean.tolist(), error.tolist(), strict=True))
+
+
+def block_of(gate: str) -> int:
+    """The number of the block that a gate, blocks.NUMBER.gate, belongs to."""
+    return int(gate.split(".")[1])
+
+
+def with_entries(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Outputs, and what enters each block: a changed gate changes nothing before it."""
+    found: list[Tensor] = []
+    network: Any = subject.network
+    handles = [block.register_forward_pre_hook(lambda _, args: found.append(args[0])) for block in network.blocks]
+    try:
+        return network(**inputs), found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def finished(subject: Subject, x: Tensor, first: int, mask: Tensor | None) -> Tensor:
+    """Outputs of the network from the entry of block `first` on."""
+    network: Any = subject.network
+    for block in network.blocks[first:]:
+        x = block(x, mask)
+    features = network.norm(x)
+    return network.forward_head(features) if mask is None else network.forward_head(features, mask)
 
 
 @contextmanager
