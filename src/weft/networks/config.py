@@ -88,6 +88,7 @@ class MLPConfig(NetworkConfig):
     act: Act = "relu"
     norm: bool = False
     bias: bool = True
+    residual: bool = False  # add a layer's input to its output where their widths agree
 
     def __post_init__(self) -> None:
         if self.img_size is None and not self.in_features:

@@ -14,7 +14,10 @@ from weft.nn.norm import BatchNorm1d
 
 
 class MLP(Network):
-    """Linear → (batch norm) → activation → dropout, for each hidden width; then a linear head."""
+    """Linear → (batch norm) → activation → dropout, for each hidden width; then a linear head.
+
+    With `residual`, a layer's input is added to its output where their widths agree.
+    """
 
     config: MLPConfig
 
@@ -39,7 +42,16 @@ class MLP(Network):
             check_image(x, self.config.in_chans, self.config.img_size)
         elif x.ndim != 2 or x.shape[1] != self.config.in_features:
             raise WeftError(f"the network takes vectors of {self.config.in_features} values, got {tuple(x.shape)}")
-        return self.layers(x.flatten(1))
+        x = x.flatten(1)
+        return self.add_layers(x) if self.config.residual else self.layers(x)
+
+    def add_layers(self, x: Tensor) -> Tensor:
+        """(batch, inputs) → (batch, last hidden width), each layer around a shortcut."""
+        parts = len(self.layers) // len(self.config.hidden) if self.config.hidden else 1
+        for first in range(0, len(self.layers), parts):
+            y = self.layers[first : first + parts](x)
+            x = x + y if x.shape == y.shape else y
+        return x
 
     def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
         return features if pre_logits else self.head(features)

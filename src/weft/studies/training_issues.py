@@ -47,17 +47,14 @@ def plan(folder: Path, facts: Facts, source: str, seeds: int, steps: int, comman
         for seed in range(seeds)
         for name, side in sides.items()
     ]
-    arms = [
-        Arm(name, side.model, "mlp" if side.model == "mlp" else "convolution", side.network)
-        for name, side in sides.items()
-    ]
+    arms = [Arm(name, "mlp", "mlp", side.network) for name, side in sides.items()]
     return Study(folder, "common training issues", facts, arms, jobs, command=command)
 
 
 def configure(source: str, side: Side, seed: int, steps: int) -> RunConfig:
     return RunConfig(
         source=source,
-        model=side.model,
+        model="mlp",
         network=side.network,
         seed=seed,
         reading=ReadingConfig(share=side.share),
