@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
-from training.runs import configure, train
+from training.runs import assert_same_bits, configure, last_checkpoint, train
 from training.test_loop import Stop
 from weft.data.loader import Batch
 from weft.errors import WeftError
@@ -71,6 +73,29 @@ def test_the_default_checkpoint_interval_costs_less_than_a_hundredth(saving: flo
     config = session.replace(config, execution=session.replace(config.execution, checkpoint_every=None))
     plan = probe.schedule(probe.draft(config, 50, ""), config, step, 0.0, saving, None)
     assert saving / (plan.checkpoint_every * step) < 0.01
+
+
+def test_a_plan_that_is_known_saves_the_probe_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for the second seed of an arm; killed before its first checkpoint it can be resumed."""
+    config = configure(steps=30, log_every=10, checkpoint_every=20)
+    measured = train(config, tmp_path / "measured")
+    plan = session.RunFolder(tmp_path / "measured").plan()
+    monkeypatch.setattr(probe, "measure", lambda *_: pytest.fail("the plan was known"))
+    assert session.start(config, tmp_path / "known", Stop(10), known=plan).record is None
+    shutil.rmtree(tmp_path / "known" / "checkpoints" / "00000010")
+    assert session.resume(tmp_path / "known", Silent()).record["metrics"] == measured["metrics"]  # type: ignore[index]
+    assert_same_bits(last_checkpoint(tmp_path / "known"), last_checkpoint(tmp_path / "measured"))
+
+
+def test_the_probe_of_a_short_run_is_short() -> None:
+    def steps(budget: BudgetConfig) -> int:
+        config = dataclasses.replace(configure(), budget=budget)
+        return probe.probe_steps(SimpleNamespace(config=config, plan=probe.draft(config, 50, "")))  # type: ignore[arg-type]
+
+    assert [steps(BudgetConfig(steps=number)) for number in (10, 300, 5000)] == [3, 12, 20]
+    assert steps(BudgetConfig(budget="5s")) == 20, "its steps come from the probe"
 
 
 def test_half_precision_is_chosen_only_where_it_is_faster() -> None:

@@ -117,14 +117,12 @@ class Study:
         if job.config.budget.budget is not None:
             return None
         for other in self.jobs:
-            same = (
-                other.arm == job.arm and other.seed != job.seed and replace(other.config, seed=job.seed) == job.config
-            )
             folder = self.run_folder(other)
-            if same and (folder.path / "run.yaml").is_file():
-                plan = folder.plan()
-                if plan is not None and plan.threads == threads:
-                    return plan
+            if other.seed == job.seed or replace(other.config, seed=job.seed) != job.config:
+                continue
+            plan = folder.plan() if (folder.path / "run.yaml").is_file() else None
+            if plan is not None and plan.threads == threads:
+                return plan
         return None
 
     def record_failure(self, job: Job, reason: str) -> None:
