@@ -61,7 +61,7 @@ class _WordLosses(torch.autograd.Function):
         return losses, hits
 
     @staticmethod
-    def backward(ctx: Any, incoming: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, incoming: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         features, words, bias, answers, *gradients = ctx.saved_tensors
         if not len(answers):
             return (*gradients, None)

@@ -59,7 +59,7 @@ def splits(folder: Path) -> Path:
 def test_held_out_splits_are_never_learnt_from_and_it_is_said_which_are(tmp_path: Path) -> None:
     found = read_documents(str(splits(tmp_path)), CorpusConfig())
     assert not any(text.startswith("test") for text in found.texts)
-    assert "train and unsupervised" in found.notes[-1] and "test is left alone" in found.notes[-1]
+    assert "train and unsupervised" in found.notes[-1] and "not read: test" in found.notes[-1]
     chosen = read_documents(str(tmp_path), CorpusConfig(split=("unsupervised",)))
     assert chosen.texts == ["unsupervised 0", "unsupervised 1", "unsupervised 2"]
     with pytest.raises(WeftError, match=r"no split 'unsupervized'.*unsupervised"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ class MaskedBatch:
         if self.masking.share:
             x, answers = self.masking(x, real, index[mine], noise.key(self.seed, "mask", when))
         follows = np.array([row.follows for row in rows[mine]], dtype=np.int64)
-        inputs = {"x": x, "answers": answers, "follows": follows}
+        inputs: dict[str, NDArray[Any]] = {"x": x, "answers": answers, "follows": follows}
         if lengths.min(initial=width) < width:  # nobody need look at padding that is not there
             inputs["mask"] = real
         if any(row.second < len(row.ids) for row in rows):

@@ -68,7 +68,8 @@ def read_files(files: list[Path], path: Path, config: CorpusConfig) -> Found:
         raise WeftError(f"{path} is plain text, which has neither splits nor columns; leave out --split and --column")
     root = path if path.is_dir() else path.parent
     texts = [text for file in files for text in cut_file(read_text(file), config.documents)]
-    return texts, digest_files(files, root), [f"{len(files):,} text {'file' if len(files) == 1 else 'files'} were read"]
+    note = f"{len(files):,} text {'file was' if len(files) == 1 else 'files were'} read"
+    return texts, digest_files(files, root), [note]
 
 
 def read_text(file: Path) -> str:
@@ -109,8 +110,8 @@ def choose_splits(names: list[str], asked: Sequence[str] | None, name: str) -> t
     if len(names) == 1:
         return chosen, []
     left = [split for split in names if split not in chosen]
-    rest = f"; {', '.join(left)} is left alone (--split chooses)" if left else ""
-    return chosen, [f"the corpus is the split {' and '.join(chosen)} of {name}{rest}"]
+    rest = f"; not read: {', '.join(left)} (--split chooses)" if left else ""
+    return chosen, [f"the corpus is {' and '.join(chosen)} of {name}{rest}"]
 
 
 def rows_of(table: Table | Shards) -> Iterator[str]:

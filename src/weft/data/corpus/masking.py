@@ -84,4 +84,4 @@ def _largest_of_word(rank: Ids, first: Ids) -> Ids:
 
 
 def _uniform(stream: int, places: Ids, draw: int) -> NDArray[np.float64]:
-    return (noise.bits(stream, places, draw) >> np.uint64(11)) * 2.0**-53
+    return (noise.bits(stream, places, draw) >> np.uint64(11)).astype(np.float64) * 2.0**-53

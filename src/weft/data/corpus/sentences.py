@@ -18,7 +18,7 @@ def sentences(text: str) -> list[str]:
     start = 0
     for end in _END.finditer(text):
         sentence = text[start : end.start()] + (end.group(1) or "")
-        if end.group()[0] != "\n" and _TITLE.search(sentence):
+        if end.group()[0] != "\n" and _TITLE.search(sentence[-6:]):  # the longest title and what stands before it
             continue
         found.append(sentence)
         start = end.end()

@@ -24,9 +24,9 @@ def tokenizer_of(corpus: Corpus, config: TokenizingConfig) -> Tokenizer:
     if config.tokenizer is not None:
         return Tokenizer.load(config.tokenizer)[0]
     texts = sample(corpus.texts("train"), LETTERS)
-    check_alphabet(texts, config, corpus.name)
 
     def build() -> dict[str, torch.Tensor]:
+        check_alphabet(texts, config, corpus.name)
         made = train_tokenizer(texts, config.vocab_size, lowercase=not config.cased)
         return {"json": torch.frombuffer(bytearray(made.content().encode()), dtype=torch.uint8)}
 

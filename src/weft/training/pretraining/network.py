@@ -56,7 +56,7 @@ class Pretraining(nn.Module):
             following = judge(self.heads.next_sentence(pooled).float(), follows)
         return torch.stack([*words, *following], dim=1)
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # how many are masked is known at run time only
     def guess_words(self, features: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
         """Loss and hits of the masked words of each sequence, from the features at their places alone: (batch,)."""
         places = (answers >= 0).flatten().nonzero().squeeze(1)
