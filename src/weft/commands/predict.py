@@ -27,7 +27,7 @@ class Arguments:
     run: Positional[Path]
     """Run folder."""
     files: Positional[tuple[Path, ...]] = ()
-    """Images; text files (one text a line); CSV files (one row of numbers a line)."""
+    """Images; text files (one text a line, or two with a tab between); CSV files (one row of numbers a line)."""
     text: UseAppendAction[tuple[str, ...]] = ()
     """A text to classify; may be repeated."""
     top: int = 3
@@ -55,7 +55,7 @@ def inputs(arguments: Arguments, predictor: Predictor) -> Iterator[Item]:
     """All inputs with their names: files, texts, or standard input when there are neither."""
     if arguments.text and predictor.modality != "text":
         raise WeftError(f"this network takes {predictor.modality}s, not text; give files")
-    yield from ((text, text) for text in arguments.text)
+    yield from of_lines(arguments.text, predictor)
     for path in arguments.files:
         if not path.is_file():
             raise WeftError(f"there is no file {path}")
@@ -77,12 +77,21 @@ def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
 
 
 def of_lines(lines: Iterable[str], predictor: Predictor) -> Iterator[Item]:
-    """Lines as inputs of the network's kind: paths of images, texts, or numbers separated by commas."""
+    """Lines as inputs of the network's kind: paths of images, texts, pairs of them, or numbers between commas."""
     for line in lines:
         if predictor.modality == "vector":
             yield line, numbers(line)
+        elif predictor.card.pairs:
+            yield line, pair(line)
         else:
             yield line, Path(line) if predictor.modality == "image" else line
+
+
+def pair(line: str) -> tuple[str, str]:
+    first, tab, second = line.partition("\t")
+    if not tab:
+        raise WeftError(f"this network reads pairs of texts; put a tab between the two of {line!r}")
+    return first, second
 
 
 def numbers(line: str) -> list[float]:

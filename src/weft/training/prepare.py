@@ -135,7 +135,10 @@ class Materials:
         objective = self.objective
         write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
         if weights is not None:
-            card = Card(self.config.model, objective.task, self.source.classes, objective.centre, objective.scale)
+            pairs = self.source.modality == "pair"
+            card = Card(
+                self.config.model, objective.task, self.source.classes, objective.centre, objective.scale, pairs
+            )
             write_network(folder, card, self.network, weights, self.transform)
 
 

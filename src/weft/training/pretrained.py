@@ -35,6 +35,8 @@ class Card:
     classes: list[str]
     centre: float = 0.0
     scale: float = 1.0
+    pairs: bool = False
+    """whether its inputs are pairs of texts"""
 
     def objective(self) -> Objective:
         """The objective, for turning outputs into answers."""

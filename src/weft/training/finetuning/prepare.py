@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,8 @@ def check_asked(config: FinetuneConfig) -> None:
         raise WeftError("--layers chooses what a frozen encoder gives; add --frozen")
     if thawing.frozen and thawing.thaw_epochs:
         raise WeftError("--frozen and --thaw-epochs contradict each other; give one of them")
+    if thawing.thaw_epochs and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise WeftError("--thaw-epochs works in one process: several must agree on what moves; leave it out")
     if config.optimisation.opt == "muon" and not thawing.frozen and thawing.layer_decay != 1:
         raise WeftError("--opt muon keeps one rate for all layers; use --layer-decay 1, or --opt adamw")
 
