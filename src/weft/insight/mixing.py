@@ -149,7 +149,7 @@ class Means:
 
     def matrices(self, name: str, layer: Watched) -> Tensor:
         """Mean maps (heads, tokens, tokens), or a token MLP's mean slope (1, tokens, tokens)."""
-        mean = sum(self.sums[name]) / sum(self.counts[name])
+        mean = torch.stack(self.sums[name]).sum(0) / sum(self.counts[name])
         if isinstance(layer, Attention):
             return mean
         down, up = layer.fc1.weight[:, : self.tokens], layer.fc2.weight[: self.tokens]
