@@ -50,8 +50,8 @@ class Measured:
         total = float(self.energy.sum())
         if self.place.side is None or not total:
             return 1.0
-        near = self.distances() <= (self.place.side - 1) / 2 + 1e-9
-        return float(self.energy[near].sum()) / total
+        outside = self.distances() > (self.place.side - 1) / 2 + 1e-9
+        return 1 - float(self.energy[outside].sum()) / total
 
     def effective_side(self, most: float = MOST) -> float:
         """Side of the smallest square around the middle (or span of tokens) that holds `most` of the energy."""
@@ -76,7 +76,10 @@ def measure(network: Network, places: list[Place], batches: Iterable[Batch], see
         if not text:
             inputs["x"] = source = inputs["x"].clone().requires_grad_(True)
         with torch.enable_grad(), watching({**watched, **words_of(network, text)}, outputs.__setitem__):
-            outputs[FEATURES] = network.forward_features(**inputs)
+            if any(place.module == FEATURES for place in places):
+                outputs[FEATURES] = network.forward_features(**inputs)
+            else:
+                network(**inputs)
         if text:
             source = outputs["embed"]
         for one in found:
