@@ -117,6 +117,8 @@ def of_run(path: Path, source: str | None, split: str) -> Subject:
     def opener() -> Source:
         if source is None:
             config = open_run(path).config()
+            if config.kind == "pretrain":
+                raise Unfit(f"{path} was pre-trained on documents, which have no targets; show it others with --source")
             return open_source(config.source, config.reading)
         opened = open_source(source)
         check(predictor, opened)
