@@ -2,9 +2,9 @@
 
     python benchmarks/insight.py [--source digits] [--networks resnet20_cifar vit_nano_p4_32 …] [--out insight.json]
 
-Each network is untrained and shown `source` at 32×32: speed does not depend on the weights. Times are of the lens alone,
-without starting Python; `all` is the sum and the page. Peak memory is measured in fresh processes, for 64 and for 512
-examples of the lens `field`, which keeps most.
+Each network is untrained and shown `source` at 32×32: speed does not depend on the weights. Times are of the lens
+alone, without starting Python; `all` is the sum and the page. Peak memory is that of fresh processes, for 64 and for
+512 examples of the lens `field`, which keeps most.
 """
 
 from __future__ import annotations
