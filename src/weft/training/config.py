@@ -40,6 +40,7 @@ def _must(hold: Callable[[float], bool], be: str) -> AfterValidator:
 Positive = Annotated[float, _must(lambda value: 0 < value < math.inf, "a number above 0")]
 NotNegative = Annotated[float, _must(lambda value: 0 <= value < math.inf, "a number of at least 0")]
 Fraction = Annotated[float, _must(lambda value: 0 <= value < 1, "at least 0 and below 1")]
+Share = Annotated[float, _must(lambda value: 0 < value <= 1, "above 0 and at most 1")]
 Count = Annotated[int, _must(lambda value: value >= 1, "a whole number of at least 1")]
 Natural = Annotated[int, _must(lambda value: 0 <= value < 2**31, "a whole number of at least 0")]
 
@@ -50,7 +51,7 @@ class ReadingConfig(SourceConfig):
 
     seed: Annotated[int, arg(name="split-seed")] = 0
     """decides which rows are held out; apart from --seed, so that runs of several seeds share their splits"""
-    share: Annotated[float, _must(lambda value: 0 < value <= 1, "above 0 and at most 1")] = 1.0
+    share: Share = 1.0
     """share of the training rows to learn from, for learning curves; a smaller share is part of a larger one"""
 
 

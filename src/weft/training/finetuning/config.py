@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pydantic.dataclasses import dataclass
 from tyro.conf import Suppress
 
-from weft.training.config import STRICT, Count, NotNegative, OptimisationConfig, RunConfig, _must
+from weft.training.config import STRICT, Count, NotNegative, OptimisationConfig, RunConfig, Share
 
 USUAL_EPOCHS = 3  # Devlin et al. 2018 use 2 to 4
 LINEAR = "linear probe"  # what is put on a frozen encoder when no network is named
 RATE_SHARE = 0.1  # of an optimiser's usual rate: a trained network must keep what it knows
-
-Decay = Annotated[float, _must(lambda value: 0 < value <= 1, "above 0 and at most 1")]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -25,7 +23,7 @@ class ThawingConfig:
     """Leave the encoder as it is, compute its embeddings once and train --model on them (a linear probe without it)."""
     layers: tuple[Count, ...] = ()
     """With --frozen: blocks whose outputs are taken, side by side, counted from 1; by default the last."""
-    layer_decay: Decay = 0.9
+    layer_decay: Share = 0.9
     """Rate of each block over that of the block above it; 1 moves all alike."""
     thaw_epochs: NotNegative = 0.0
     """Gradual thawing: epochs until the next block below starts to move, the head first; 0 moves all from the start."""
