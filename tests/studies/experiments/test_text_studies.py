@@ -42,7 +42,8 @@ def test_e4_runs_at_smoke_scale_says_its_prediction_and_ends_with_its_table(tmp_
     page = (tmp_path / "e4" / "report.html").read_text()
     assert "perplexity, measured here" in page and "perplexity, published" in page
     before = records(tmp_path / "e4")
-    assert study(f"run e4 pydocs --scale smoke --output {tmp_path / 'e4'}", capsys)[0] == 0
+    code, printed = study(f"run e4 pydocs --scale smoke --output {tmp_path / 'e4'}", capsys)
+    assert code == 0 and "all 8 runs are finished already" in printed
     assert records(tmp_path / "e4") == before  # nothing is run twice
     assert "5.14" in study(f"show e4 --output {tmp_path / 'e4'}", capsys)[1]
 

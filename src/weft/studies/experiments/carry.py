@@ -15,15 +15,18 @@ from weft.studies.experiments.jobs import Known, pretraining_jobs, task_facts, t
 from weft.studies.experiments.prediction import Prediction, needs, plan_lines, read_prediction
 from weft.studies.experiments.probes import predict
 from weft.studies.runner import Pool, carry_out
-from weft.studies.study import Job, Study
+from weft.studies.study import Job, Study, read_study
 
 
-def run_experiment(asked: Asked) -> Study:
+def run_experiment(asked: Asked) -> None:
     """Carry out an experiment in its folder, or go on with it; everything is on the disk when this returns."""
     if asked.scale.name == "paper":
         refuse(asked)
     stored = read_prediction(asked.folder)
     check_same(asked, stored)
+    if stored is not None and (count := all_done(asked)):
+        asked.say(f"all {count} runs are finished already")
+        return
     with Pool(stored.workers if stored else None) as pool:
         known = look(asked, pool)
         prediction = stored or predict(asked, pool, known)
@@ -34,7 +37,6 @@ def run_experiment(asked: Asked) -> Study:
         announce(asked, study, prediction)
         for stage in stages:
             carry_out(study, pool, stage, asked.say)
-    return study
 
 
 def refuse(asked: Asked) -> None:
@@ -58,6 +60,14 @@ def check_same(asked: Asked, stored: Prediction | None) -> None:
             f"{asked.folder} holds an experiment with {name} {before.get(name)}, not {given[name]}; "
             "ask for the same, or choose another --output"
         )
+
+
+def all_done(asked: Asked) -> int:
+    """How many runs there are, if each has its record and as many seeds were asked for; else 0. Loads nothing."""
+    runs = (read_study(asked.folder) or {"runs": []})["runs"]
+    seeds = {run["seed"] for run in runs}
+    done = all((asked.folder / "runs" / run["name"] / "record.json").is_file() for run in runs)
+    return len(runs) if done and len(seeds) == asked.seeds else 0
 
 
 def look(asked: Asked, pool: Pool) -> Known:
