@@ -14,7 +14,7 @@ working each gradient out from the loss by itself takes L(L−1)/2 such steps, O
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Gradients = dict[str, Array]
+Function = Callable[[Array], Array]
 
 
 class Part(Protocol):
@@ -114,7 +115,7 @@ def logistic(z: Array) -> Array:
     return 1 / (1 + np.exp(-z))
 
 
-FUNCTIONS = {  # g and g′
+FUNCTIONS: dict[str, tuple[Function, Function]] = {  # g and g′
     "identity": (lambda z: z, np.ones_like),
     "logistic": (logistic, lambda z: logistic(z) * (1 - logistic(z))),
     "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),

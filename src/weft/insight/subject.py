@@ -28,6 +28,7 @@ from weft.training.folder import open_run
 from weft.training.predictor import load
 from weft.training.prepare import INPUT, create_network, plural
 from weft.training.pretrained import Card
+from weft.training.pretraining.config import PretrainConfig
 from weft.training.reevaluation import check
 
 BATCH = 64
@@ -85,7 +86,7 @@ class Subject:
         """The pieces of a text (tokens,) as words."""
         if not isinstance(self.transform, TextTransform):
             raise Unfit(f"{self.name} takes {plural(self.config.input)}, which are no text")
-        return [self.transform.tokenizer.library.id_to_token(int(token)) for token in ids]
+        return [str(self.transform.tokenizer.library.id_to_token(int(token))) for token in ids]
 
 
 def spread(size: int, count: int) -> NDArray[np.int64]:
@@ -117,7 +118,7 @@ def of_run(path: Path, source: str | None, split: str) -> Subject:
     def opener() -> Source:
         if source is None:
             config = open_run(path).config()
-            if config.kind == "pretrain":
+            if isinstance(config, PretrainConfig):
                 raise Unfit(f"{path} was pre-trained on documents, which have no targets; show it others with --source")
             return open_source(config.source, config.reading)
         opened = open_source(source)

@@ -97,7 +97,7 @@ def band(frame: Plane, name: str, line: Line, tint: str, number: int) -> str:
 
 
 def interval(low: float, mean: float, high: float, reach: float, shown: bool, said: str) -> str:
-    """A difference on a line with its zero in the middle: the whisker is its 95 % interval."""
+    """A difference on a line with its zero in the middle: the whisker is its corrected 95 % interval."""
     width, middle = 220.0, 110.0
 
     def at(value: float) -> float:
