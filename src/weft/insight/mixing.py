@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from weft.insight.finding import Unfit
 from weft.insight.impulses import convolution_matrices, local_matrices
+from weft.insight.layers import watching
 from weft.insight.offsets import Grid
 from weft.insight.subject import BATCH, Subject
 from weft.nn.attention import Attention, attention_maps
@@ -192,21 +193,23 @@ def convolutions(subject: Subject) -> Iterator[Mixing]:
 @torch.no_grad()
 def answer_grids(subject: Subject) -> dict[str, tuple[Any, Grid]]:
     """Every convolution with the grid of what it gives for one example: (rows, columns) or (length,)."""
-    config: Any = subject.config
+    layers = {name: layer for name, layer in subject.network.named_modules() if sees_neighbours(layer)}
     found: dict[str, tuple[Any, Grid]] = {}
-    handles = []
-    for name, layer in subject.network.named_modules():
-        plain = isinstance(layer, nn.Conv1d | nn.Conv2d) and max(layer.kernel_size) > 1
-        if plain or isinstance(layer, LocallyConnected2d):
-
-            def hook(layer: nn.Module, _: Any, y: Tensor, name: str = name) -> None:
-                found[name] = (layer, tuple(y.shape[2:]))
-
-            handles.append(layer.register_forward_hook(hook))
-    if handles:
-        text = torch.zeros(1, getattr(config, "max_length", 1), dtype=torch.long)
-        image = torch.zeros(1, getattr(config, "in_chans", 1), *(getattr(config, "img_size", None) or (1, 1)))
-        subject.network(text if config.input == "text" else image)
-    for handle in handles:
-        handle.remove()
+    if layers:
+        with watching(layers, lambda name, y: found.update({name: (layers[name], tuple(y.shape[2:]))})):
+            subject.network(blank(subject.config))
     return found
+
+
+def sees_neighbours(layer: nn.Module) -> bool:
+    """Whether a layer is a convolution, or locally connected, over more than one pixel or token."""
+    if isinstance(layer, nn.Conv1d | nn.Conv2d):
+        return max(layer.kernel_size) > 1
+    return isinstance(layer, LocallyConnected2d)
+
+
+def blank(config: Any) -> Tensor:
+    """An input of the network's shape with nothing in it."""
+    if config.input == "text":
+        return torch.zeros(1, config.max_length, dtype=torch.long)
+    return torch.zeros(1, config.in_chans, *config.img_size)
