@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from weft.studies.statistics import difference, holm, mcnemar, mean_of
+from weft.studies.statistics import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
 
 
 def study(rng: np.random.Generator, seeds: int, examples: int, gap: float = 0.0, seed_spread: float = 0.1):
@@ -91,6 +91,32 @@ def test_arms_that_never_differ_have_no_difference():
 def test_arms_on_other_examples_are_refused():
     with pytest.raises(ValueError, match="20 and on 30"):
         difference(np.ones((3, 20)), np.ones((3, 30)))
+
+
+def drawn(mean: float, error: float, freedom: float) -> Estimate:
+    """A difference with its plain interval and p-value."""
+    p = 2 * stats.t.sf(abs(mean) / error, freedom)
+    return widened(Estimate(mean, 0.0, 0.0, float(p), error, freedom), 0.95)
+
+
+def test_corrected_intervals_leave_zero_out_exactly_where_a_difference_is_claimed():
+    chance = np.random.default_rng(0)
+    claims = 0
+    for _ in range(300):
+        plain = [drawn(*chance.normal(0, 2.5, 1), *chance.uniform(0.5, 1.5, 1), *chance.uniform(2, 30, 1))
+                 for _ in range(chance.integers(1, 7))]  # fmt: skip
+        for before, (after, p) in zip(plain, corrected(plain), strict=True):
+            assert (after.low > 0 or after.high < 0) == (p < 0.05)
+            bonferroni = widened(before, 1 - 0.05 / len(plain))
+            assert bonferroni.low - 1e-9 <= after.low <= before.low + 1e-9
+            claims += p < 0.05
+    assert claims > 100
+
+
+def test_one_difference_needs_no_correction():
+    [(only, p)] = corrected([drawn(1.0, 0.5, 7.0)])
+    assert (only.low, only.high) == pytest.approx(stats.t.interval(0.95, 7.0, 1.0, 0.5))
+    assert p == pytest.approx(only.p)
 
 
 def test_holm_by_hand():

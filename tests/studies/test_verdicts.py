@@ -20,7 +20,7 @@ def test_a_clear_difference_is_claimed_with_its_interval():
     (verdict,) = answer([arm("vit", "attention", 0.95), arm("mixer", "mlp", 0.90)], "points", "seconds")
     assert verdict.shown and not verdict.preliminary
     assert verdict.sentence.startswith("attention: +5.0 points over the best MLP at equal training time (vit against")
-    assert "95 % interval 3." in verdict.sentence
+    assert "corrected 95 % interval 3." in verdict.sentence
 
 
 def test_three_seeds_are_preliminary():

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,33 @@ def holm(values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(values) - rank) * values[index]))
         adjusted[index] = highest
     return adjusted
+
+
+def corrected(estimates: Sequence[Estimate]) -> list[tuple[Estimate, float]]:
+    """Each difference with its interval widened by Holm's correction, and its adjusted p-value.
+
+    An interval has the level at which Holm's test judges its difference, 1 − α·p/adjusted: between 1 − α and
+    Bonferroni's 1 − α/n. So it leaves 0 out exactly where the adjusted p-value is below α. The intervals of all
+    differences together cover the truth less often than Bonferroni's would, and more often than plain ones.
+    """
+    adjusted = holm([estimate.p for estimate in estimates])
+    capless = holm([estimate.p / max(len(estimates), 1) for estimate in estimates])  # the same, never cut at 1
+    factors = [
+        len(estimates) * value / estimate.p if estimate.p else float(len(estimates))
+        for value, estimate in zip(capless, estimates, strict=True)
+    ]
+    return [
+        (widened(estimate, 1 - (1 - LEVEL) / factor), p)
+        for estimate, factor, p in zip(estimates, factors, adjusted, strict=True)
+    ]
+
+
+def widened(estimate: Estimate, level: float) -> Estimate:
+    """The same estimate with an interval of another level."""
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(estimate.freedom, (1 + level) / 2)) * estimate.error if estimate.error else 0.0
+    return replace(estimate, low=estimate.mean - reach, high=estimate.mean + reach)
 
 
 def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from weft.studies.arms import Arm
 from weft.studies.reproduce import command_of
 from weft.studies.results import Collection, Result, scores_of
-from weft.studies.statistics import Estimate, difference, holm, mean_of
+from weft.studies.statistics import Estimate, corrected, difference, mean_of
 from weft.studies.verdicts import Contender, Verdict, answer, recommend
 
 POINTS = 200  # of a drawn curve: more than a screen shows
@@ -154,11 +154,10 @@ def inference_of(result: Result) -> dict[str, Any] | None:
 def pairs(contenders: list[Contender]) -> list[dict[str, Any]]:
     """The difference of every two arms, corrected over all of them."""
     both = list(itertools.combinations(contenders, 2))
-    found = [difference(first.scores, second.scores) for first, second in both]
-    adjusted = holm([value.p for value in found])
+    found = corrected([difference(first.scores, second.scores) for first, second in both])
     return [
         {"first": a.name, "second": b.name, "p": p, **estimate(value)}
-        for (a, b), value, p in zip(both, found, adjusted, strict=True)
+        for (a, b), (value, p) in zip(both, found, strict=True)
     ]
 
 

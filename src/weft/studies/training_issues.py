@@ -11,7 +11,7 @@ from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
 from weft.studies.claims import CLAIMS, Claim, Side
 from weft.studies.runner import Pool, Say, carry_out
-from weft.studies.statistics import Estimate, Scores, difference, holm
+from weft.studies.statistics import Estimate, Scores, corrected, difference
 from weft.studies.study import Job, Study
 from weft.studies.verdicts import ENOUGH, LEVEL
 from weft.training.atomic import write_json
@@ -66,8 +66,9 @@ def configure(source: str, side: Side, seed: int, steps: int) -> RunConfig:
 def judge_all(study: Study, pool: Pool) -> list[dict[str, Any]]:
     """Every claim with its difference, corrected over all claims."""
     measured = [estimate(study, pool, claim) for claim in CLAIMS]
-    adjusted = holm([value.p if value is not None else 1.0 for value in measured])
-    return [in_words(claim, value, p, study) for claim, value, p in zip(CLAIMS, measured, adjusted, strict=True)]
+    found = iter(corrected([value for value in measured if value is not None]))
+    judged = [(None, 1.0) if value is None else next(found) for value in measured]
+    return [in_words(claim, value, p, study) for claim, (value, p) in zip(CLAIMS, judged, strict=True)]
 
 
 def estimate(study: Study, pool: Pool, claim: Claim) -> Estimate | None:
@@ -123,4 +124,4 @@ def amount(claim: Claim, value: Estimate) -> str:
     loss = claim.quantity == "early_loss"
     scale, digits, unit = (1, 2, "less early loss") if loss else (100, 1, "points")
     low, mean, high = (f"{scale * x:+.{digits}f}".replace("-", "−") for x in (value.low, value.mean, value.high))
-    return f"{mean} {unit}, 95 % interval {low}…{high}"
+    return f"{mean} {unit}, corrected 95 % interval {low}…{high}"

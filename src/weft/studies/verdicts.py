@@ -2,7 +2,8 @@
 
 Which arm stands for a group is chosen by the selection split; it is then judged on the reporting split, which had no
 part in the choice. A difference is claimed when its Holm-corrected p-value over all questions is below 5 %, and is
-called preliminary below five seeds. Everything else is "no difference shown".
+called preliminary below five seeds. Everything else is "no difference shown". Intervals are widened by the same
+correction, so that one leaves 0 out exactly where a difference is claimed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.studies.statistics import Estimate, Scores, difference, holm
+from weft.studies.statistics import Estimate, Scores, corrected, difference, holm
 
 Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]
 
@@ -76,11 +77,10 @@ def questions(arms: list[Contender]) -> list[tuple[str, str, Contender, Contende
 def answer(arms: list[Contender], unit: str, match: str) -> list[Verdict]:
     """A verdict for every question, corrected together."""
     asked = questions(arms)
-    estimates = [difference(first.scores, second.scores) for _, _, first, second in asked]
-    adjusted = holm([estimate.p for estimate in estimates])
+    estimates = corrected([difference(first.scores, second.scores) for _, _, first, second in asked])
     return [
         judge(question, what, first, second, estimate, p, unit, match)
-        for (question, what, first, second), estimate, p in zip(asked, estimates, adjusted, strict=True)
+        for (question, what, first, second), (estimate, p) in zip(asked, estimates, strict=True)
     ]
 
 
@@ -91,7 +91,7 @@ def judge(
     shown = p < LEVEL
     preliminary = shown and too_few(first, second)
     change = f"{signed(estimate.mean, unit)} {what}{matched(match)} ({first.name} against {second.name})"
-    interval = f"95 % interval {spread(estimate, unit)}"
+    interval = f"corrected 95 % interval {spread(estimate, unit)}"
     if shown:
         few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
         text = f"{change}, {interval}{few}"
