@@ -136,13 +136,10 @@ def of_name(name: str, source: str | None, split: str, settings: dict[str, Any])
         config = configured(name, **settings)
         return Subject(name, create_network(config, seed=0).eval(), Card(name, "classes", []), split=split)
     opened = open_source(source)
-    config = REGISTRY[name]
-    wanted = INPUT[opened.modality]
+    config, wanted = configured(name, **settings), INPUT[opened.modality]
     if config.input != wanted and not (config.family == "mlp" and wanted == "vector"):
-        raise WeftError(
-            f"{name} takes {plural(config.input)}, but {source} holds {plural(wanted)}; choose another source"
-        )
-    transform, sizes = fitted(configured(name, **settings), opened)
+        raise WeftError(f"{name} takes {plural(config.input)}, but {source} holds {plural(wanted)}; use another source")
+    transform, sizes = fitted(config, opened)
     if opened.task != "none" and config.family != "filternet":
         sizes["num_classes"] = outputs_for(opened.task, len(opened.classes))
     network = create_network(configured(name, **{**sizes, **settings}), seed=0).eval()
@@ -152,14 +149,12 @@ def of_name(name: str, source: str | None, split: str, settings: dict[str, Any])
 
 def fitted(config: Any, source: Source) -> tuple[Transform, dict[str, Any]]:
     """The transform from a source to what a network takes, and what the network must be told of it."""
-    if config.input == "image":
+    if source.modality == "image":
         height, width = config.img_size
         if height != width:
-            raise WeftError(
-                f"the network takes images of {height}×{width}, and only square ones can be made of a source"
-            )
+            raise WeftError(f"the network takes images of {height}×{width}; only square ones can be made of a source")
         return fit(source, TransformConfig(size=height, channels=config.in_chans)), {}
-    if config.input == "vector":
+    if source.modality == "vector":
         rows = fit(source)
         return rows, {"in_features": rows.features if isinstance(rows, VectorTransform) else 0}
     text = fit(source, TransformConfig(max_length=config.max_length, vocab_size=config.vocab_size))
