@@ -183,7 +183,8 @@ def test_every_variant_of_a_network_runs_and_is_differentiated(name: str) -> Non
 def test_what_a_family_does_not_have_is_said() -> None:
     assert "no norms and no shortcuts" in variants(configured("lenet5"))[1]
     found, note = variants(configured("mlp"))
-    assert "with norms" in found and "no shortcuts" in note
+    assert list(found) == ["as it starts", "with norms", "with shortcuts"] and not note
+    assert "no shortcuts" in variants(configured("rcnn_96", width=8))[1]
 
 
 def test_stations_are_in_order_and_not_inside_each_other() -> None:

@@ -79,9 +79,12 @@ def variants(config: NetworkConfig, seed: int = 0) -> tuple[dict[str, nn.Module]
         found["with norms"] = fresh(config.replaced(norm=True), seed)
     if shortened:
         found["without shortcuts"] = without(base, BLOCKS, Unshortened)
+    elif hasattr(config, "residual"):
+        name = "without shortcuts" if config.residual else "with shortcuts"
+        found[name] = fresh(config.replaced(residual=not config.residual), seed)
     if normed and shortened:
         found["without both"] = without(found["without norms"], BLOCKS, Unshortened)
-    return found, missing(config.family, normed or hasattr(config, "norm"), shortened)
+    return found, missing(config.family, normed or hasattr(config, "norm"), shortened or hasattr(config, "residual"))
 
 
 def missing(family: str, normed: bool, shortened: bool) -> str:
