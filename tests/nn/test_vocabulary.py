@@ -51,6 +51,15 @@ def test_without_gradients_and_without_positions() -> None:
     assert all(float(gradient.abs().sum()) == 0 for gradient in gradients(nothing.sum(), leaves))
 
 
+def test_autocast_changes_nothing() -> None:
+    leaves, answers = problem(9, 20, torch.float32)
+    plain = word_losses(*leaves, answers)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = word_losses(*leaves, answers)[0]
+        gradients(cast.sum(), leaves)
+    assert torch.equal(cast, plain)
+
+
 def test_hopeless_guesses_have_a_finite_loss() -> None:
     """A probability that underflows would make the loss infinite if it were taken from the probability."""
     features, words = torch.tensor([[300.0]]).requires_grad_(), torch.tensor([[1.0], [-1.0]])

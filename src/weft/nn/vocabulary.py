@@ -19,15 +19,18 @@ def word_losses(features: Tensor, words: Tensor, bias: Tensor, answers: Tensor) 
     """Cross entropy of features · wordsᵀ + bias against `answers`, and whether the likeliest word is the answer.
 
     features (positions, channels), words (vocabulary, channels), bias (vocabulary,), answers (positions,) int64;
-    losses (positions,) float32 and hits (positions,) bool, which have no gradient.
+    losses (positions,) float32 and hits (positions,) bool, which have no gradient. Inside of autocast, too, this is
+    computed in the number format of the word vectors: a sum over 30,000 exponentials needs its digits.
     """
-    if torch.is_grad_enabled():
-        losses, hits = _WordLosses.apply(features, words, bias, answers)
+    with torch.autocast(features.device.type, enabled=False):
+        features = features.to(words.dtype)
+        if torch.is_grad_enabled():
+            losses, hits = _WordLosses.apply(features, words, bias, answers)
+            return losses, hits
+        losses, hits = features.new_empty(len(answers), dtype=torch.float32), answers.new_empty(len(answers)).bool()
+        for part in _chunks(len(answers), len(words)):
+            losses[part], hits[part], _ = _chunk(features[part], words, bias, answers[part])
         return losses, hits
-    losses, hits = features.new_empty(len(answers), dtype=torch.float32), answers.new_empty(len(answers)).bool()
-    for part in _chunks(len(answers), len(words)):
-        losses[part], hits[part], _ = _chunk(features[part], words, bias, answers[part])
-    return losses, hits
 
 
 def _chunks(positions: int, vocabulary: int) -> list[slice]:
