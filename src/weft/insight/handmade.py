@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 HANDMADE: dict[str, tuple[tuple[float, float, float], ...]] = {
     "edges, diagonal": ((1, 0, -1), (0, 0, 0), (-1, 0, 1)),
-    "edges, 4 neighbours": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),
-    "edges, 8 neighbours": ((-1, -1, -1), (-1, 8, -1), (-1, -1, -1)),
+    "edges, 4 ways": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),
+    "edges, 8 ways": ((-1, -1, -1), (-1, 8, -1), (-1, -1, -1)),
     "sharpen": ((0, -1, 0), (-1, 5, -1), (0, -1, 0)),
     "box blur": ((1 / 9,) * 3,) * 3,
     "Gaussian blur": ((1 / 16, 2 / 16, 1 / 16), (2 / 16, 4 / 16, 2 / 16), (1 / 16, 2 / 16, 1 / 16)),

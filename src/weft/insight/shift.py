@@ -9,6 +9,7 @@ from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.options import ShiftOptions
 from weft.insight.shifting import Tally, moved_images, tallied, text_mover
 from weft.insight.subject import Subject, open_subject
+from weft.report.chart import short
 from weft.report.columns import share
 from weft.report.curves import curves
 
@@ -83,10 +84,14 @@ def drawn(lines: dict[str, Line], shifts: list[int], subject: Subject) -> dict[s
         values = [value for _, ys in series.values() for value in ys]
         reach = (min(0.0, *values), max(1.0, *values) * 1.02) if kind == "consistency" or title == "accuracy" else None
         said = f"{title} as inputs move by up to {shifts[-1]} {unit}: {verdict(lines, shifts, subject)}"
-        write = (lambda value: f"{value:g}", share) if reach else (lambda value: f"{value:g}", lambda v: f"{v:.3g}")
+        write = (short, percent) if reach else (short, short)
         chart = curves(series, (f"shift, {unit}", title), said, reach=reach, dots=True, write=write)
         pictures[kind if kind == "consistency" else metric(subject)] = Picture(chart, title[0].upper() + title[1:])
     return pictures
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.0f} %"
 
 
 def verdict(lines: dict[str, Line], shifts: list[int], subject: Subject) -> str:
