@@ -14,7 +14,7 @@ from weft.errors import WeftError
 from weft.report.table import as_csv, as_json
 from weft.studies.drawing import draw
 from weft.studies.results import collect
-from weft.studies.summary import summarise
+from weft.studies.summary import called, summarise
 from weft.training.config import RunConfig
 
 ARMS = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
@@ -132,3 +132,9 @@ def test_at_equal_time_the_cheapest_is_the_one_that_predicts_with_the_least(tmp_
     assert summarise(collected)["recommendation"].startswith("Use vit_nano_p4_32: the cheapest")
     collected.study["match"] = "seconds"
     assert summarise(collected)["recommendation"].startswith("Use mlp: the cheapest")
+
+
+def test_a_heading_names_the_source_without_the_way_to_it():
+    assert [called(name) for name in ("digits", "data/pets/", "/mnt/a.csv", "hub:org/set")] == [
+        "digits", "pets", "a.csv", "hub:org/set",
+    ]  # fmt: skip

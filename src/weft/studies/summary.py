@@ -31,7 +31,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     return {
         "title": study["title"],
-        "source": {"name": facts["name"], "classes": facts["classes"], "notes": facts["notes"]},
+        "source": {"name": called(facts["name"]), "classes": facts["classes"], "notes": facts["notes"]},
         "match": study["match"],
         "budget": study["budget"],
         "command": study["command"],
@@ -48,6 +48,11 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "environment": environment(whole),
         "problems": problems,
     }
+
+
+def called(source: str) -> str:
+    """A source as a heading has it: the last part of a path."""
+    return source if source.startswith("hub:") else source.rstrip("/").rpartition("/")[2] or source
 
 
 def comparable(by_arm: dict[str, list[Result]]) -> list[str]:
