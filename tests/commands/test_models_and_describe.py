@@ -57,7 +57,8 @@ def test_describe_prints_both_counts(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_describe_takes_sizes_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("describe", "mixer_nano_p4_32", "--image-size", "8", "--channels", "1", "--network", "patch_size=2", "depth=2")
+    changes = ("--network", "patch_size=2", "depth=2")
+    words = ("describe", "mixer_nano_p4_32", "--image-size", "8", "--channels", "1", *changes)
     described = json.loads(shown(capsys, *words, "--json"))
     assert described["input_shape"] == [1, 8, 8] and described["config"]["depth"] == 2
     assert described["macs"] == described["counted_macs"]
