@@ -45,6 +45,12 @@ def test_e4_two_seeds_are_called_preliminary(tmp_path: Path):
     assert found["preliminary"] and "preliminary: 2 seeds" in found["sentence"]
 
 
+def test_e4_one_seed_shows_nothing_of_the_gates(tmp_path: Path):
+    make(tmp_path, AS_PUBLISHED, seeds=1)
+    assert outcomes(tmp_path) == ["not shown"] * 4
+    assert "one seed, so other seeds are not in the interval" in summarise(tmp_path)["orderings"][0]["sentence"]
+
+
 def test_e4_rows_that_have_not_run_are_named_and_the_others_are_judged(tmp_path: Path):
     make(tmp_path, {name: loss for name, loss in AS_PUBLISHED.items() if name != "linear"}, seeds=3)
     summary = summarise(tmp_path)

@@ -35,7 +35,8 @@ class Ordering:
 
     @property
     def shown(self) -> bool:
-        return self.estimate is not None and self.adjusted < LEVEL
+        """Whether the difference is more than chance; of one seed each it speaks of two networks, not of two kinds."""
+        return self.estimate is not None and self.adjusted < LEVEL and self.seeds > 1
 
     @property
     def outcome(self) -> Outcome:
@@ -67,7 +68,8 @@ class Ordering:
     def found(self) -> str:
         if self.estimate is None:
             return "not measured, a row has no finished run"
-        few = f"; preliminary: {self.seeds} seed{'s' * (self.seeds > 1)}" if self.shown and self.seeds < ENOUGH else ""
+        few = f"; preliminary: {self.seeds} seeds" if self.shown and self.seeds < ENOUGH else ""
+        few = few if self.seeds > 1 else "; one seed, so other seeds are not in the interval"
         word = "a difference is shown" if self.shown and self.published is None else self.outcome
         return f"{word}: {self.first} {amount(self.quantity, self.estimate)} {self.second}{few}"
 
