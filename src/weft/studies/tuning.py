@@ -56,6 +56,7 @@ SPACE: dict[str, Range] = {
     "mixup": Range("float", 0.0, 0.8),
 }
 USUAL = "rate,decay,width,depth"
+DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # module: package
 
 
 def parse_space(words: str) -> list[str]:
@@ -139,8 +140,20 @@ def open_storage(address: str) -> Any:
         return JournalStorage(JournalFileBackend(address))
     try:
         return optuna.storages.get_storage(address)
-    except Exception as error:  # a driver that is missing, a server that is down: many kinds, one meaning
-        raise WeftError(f"the storage {address} cannot be opened: {str(error).splitlines()[0]}") from error
+    except ImportError as error:
+        module = getattr(error.__cause__, "name", None) or str(error)
+        package = DRIVERS.get(module, module)
+        raise WeftError(f"{address.partition('://')[0]}:// needs a driver: pip install {package}") from error
+    except Exception as error:  # a server that is down, a password that is wrong: many kinds, one meaning
+        where = address.rpartition("@")[2] or address  # without name and password
+        raise WeftError(f"the storage {where} cannot be opened: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """The innermost cause, whose first line says what happened; what lies around it says where."""
+    while isinstance(cause := error.__cause__ or getattr(error, "orig", None), Exception):
+        error = cause
+    return str(error).splitlines()[0]
 
 
 def open_search(address: str, name: str) -> Any:
