@@ -78,6 +78,15 @@ def test_a_text_network_shows_values_by_word() -> None:
     assert "[CLS]" in finding.pictures["maps"].content
 
 
+def test_a_recurrent_layer_shows_values_by_word_and_has_gradients() -> None:
+    sizes = {"vocab_size": 400, "dim": 8, "hidden_dim": 4, "max_length": 32}
+    subject = open_subject("lstm_text", "pydocs", settings=sizes)
+    assert look(subject, "filters").record["maps"]["layer"] == "lstm"
+    layers = [row[0] for row in look(subject, "backprop", examples=4, depth=2).table.rows]
+    assert layers == ["embed", "lstm", "head"]
+    assert "inside" in look(subject, "activations", examples=4).sentence
+
+
 def test_a_layer_that_is_not_there_names_the_nearest() -> None:
     with pytest.raises(WeftError, match=r"no layer 'block.0'; did you mean .*blocks.0"):
         find_layer(weft.create_model("vit_pico_p4_32"), "block.0")

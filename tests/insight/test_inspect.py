@@ -144,3 +144,24 @@ def test_zero_is_white_and_tiles_keep_their_shape() -> None:
     assert signed(np.array([[-1.0, 0.0, 1.0]]))[0, 1].tolist() == [247, 247, 247]
     assert png_size(png(np.zeros((3, 5, 3), np.uint8))) == (5, 3)
     assert Image.MIME["PNG"] in sheet([("a", np.zeros((2, 4, 3), np.uint8))], "said")
+
+
+@pytest.mark.slow
+def test_a_run_is_seen_through_all_lenses_and_its_field_through_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    words = ["--model", "lenet_slide", "--size", "12", "--steps", "3", "--batch-size", "16", "--output", str(folder)]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "digits", *words])
+    assert not ended.value.code
+    assert run(str(folder), "all") == 0
+    out = capsys.readouterr().out
+    page = (folder / "insight" / "index.html").read_text()
+    for lens in ("activations", "backprop", "filters", "field", "shift"):
+        assert f"{lens}: " in out and f'<h2 id="{lens}">' in page
+        assert (folder / "insight" / f"{lens}.json").is_file()
+    fields = json.loads((folder / "insight" / "field.json").read_text())["fields"]
+    assert {"convolutions.5, untrained", "convolutions.5, step 3"} <= fields.keys()
+    trained, stored = fields["convolutions.5"]["energy"], fields["convolutions.5, step 3"]["energy"]
+    assert np.shape(trained) == np.shape(stored) == (12, 12)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from weft.data.loader import Batch
 from weft.errors import WeftError, nearest
@@ -49,10 +50,14 @@ def abbreviated(names: list[str], many: int = 24) -> str:
 
 @contextmanager
 def watching(layers: dict[str, nn.Module], see: Callable[[str, Tensor], None]) -> Iterator[None]:
-    """Call `see(name, output)` whenever one of the layers has computed its output."""
+    """Call `see(name, output)` whenever one of the layers has computed its output.
+
+    Of a recurrent layer the output is what it says of each token: (batch, tokens, channels), or (all tokens, channels)
+    where texts were packed.
+    """
 
     def hook(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        return lambda module, inputs, output: see(name, output[0] if isinstance(output, tuple) else output)
+        return lambda module, inputs, output: see(name, tensor_of(output))
 
     handles = [layer.register_forward_hook(hook(name)) for name, layer in layers.items()]
     try:
@@ -60,6 +65,12 @@ def watching(layers: dict[str, nn.Module], see: Callable[[str, Tensor], None]) -
     finally:
         for handle in handles:
             handle.remove()
+
+
+def tensor_of(output: Any) -> Tensor:
+    """The tensor among what a layer returns."""
+    first = output[0] if isinstance(output, tuple) else output
+    return first.data if isinstance(first, PackedSequence) else first
 
 
 def output_of(network: Network, name: str, batch: Batch) -> Tensor:
@@ -70,4 +81,4 @@ def output_of(network: Network, name: str, batch: Batch) -> Tensor:
         network(**batch.inputs)
     if name not in found:
         raise WeftError(f"the layer {name!r} holds weights that others use, and computes nothing itself; name another")
-    return found[name]
+    return found[name][None] if isinstance(layer, nn.LSTM) and found[name].ndim == 2 else found[name]
