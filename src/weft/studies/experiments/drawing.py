@@ -50,7 +50,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         "experiment": experiment.name,
         "table": experiment.table,
         "question": experiment.question,
-        "source": study["facts"]["name"],
+        "source": Path(study["facts"]["name"]).name,
         "scale": scale.name,
         "budget": study["budget"],
         "command": study["command"],
