@@ -15,6 +15,11 @@ LETTER = 6.9  # average width of a letter of 12 pixels
 DASHES = ("", ' stroke-dasharray="7 3"', ' stroke-dasharray="2 3"')
 
 
+def brief(value: float) -> str:
+    """A tick in three digits at most: a narrow logarithmic axis has its ends as ticks, which are not round."""
+    return short(float(f"{value:.3g}"))
+
+
 def curves(
     series: Mapping[str, Points],
     titles: tuple[str, str],
@@ -23,7 +28,7 @@ def curves(
     log: tuple[bool, bool] = (False, False),
     reach: tuple[float, float] | None = None,
     dots: bool = False,
-    write: tuple[Callable[[float], str], Callable[[float], str]] = (short, short),
+    write: tuple[Callable[[float], str], Callable[[float], str]] = (short, brief),
     width: float = 460,
     height: float = 290,
 ) -> str:
