@@ -46,6 +46,12 @@ def test_the_summary_has_speed_latency_and_commands(finished: Path):
     assert json.loads((finished / "mistakes.json").read_text())["examples"][0]["picture"].startswith("data:image/png")
 
 
+def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
+    plans = [RunFolder(r.path).plan() for r in collect(finished).results if r.arm == "mlp"]
+    assert len(plans) == 2 and plans[0] == plans[1] is not None
+    assert any("% beyond training: " in note for note in draw(finished)["notes"])
+
+
 def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):
     row = next(row for row in draw(finished)["rows"] if row["name"] == "vit_nano_p4_32")
     command = [sys.executable, "-m", "weft", *row["commands"][0].split()[1:], "--output", str(tmp_path / "again")]
