@@ -37,7 +37,7 @@ def test_e11_sides_of_one_name_are_one_configuration():
     for claim in CLAIMS:
         for side in (claim.first, claim.second):
             assert sides.setdefault(side.name, side) == side
-            assert configured(side.model, img_size=8, in_chans=1, num_classes=10, **side.network)
+            assert configured("mlp", img_size=8, in_chans=1, num_classes=10, **side.network)
     assert len(CLAIMS) >= 11
 
 

@@ -74,16 +74,16 @@ def test_norms_of_every_layer_are_in_the_journal(tmp_path: Path) -> None:
 
 
 class Poison:
-    """A forward hook that makes a layer's output infinite in training passes after the first `at`, `times` times.
+    """A forward hook that makes a layer's output infinite in the loop's passes after the first `at`, `times` times.
 
     Passes without gradient look for the layer concerned: they see what the last training pass has seen.
     """
 
     def __init__(self, at: int, times: int) -> None:
-        self.at, self.times, self.passes, self.active = at, times, 0, False
+        self.at, self.times, self.passes, self.active, self.armed = at, times, 0, False, False
 
     def __call__(self, module: nn.Module, _: Any, output: torch.Tensor) -> torch.Tensor | None:
-        if module.training and torch.is_grad_enabled():
+        if self.armed and module.training and torch.is_grad_enabled():
             self.passes += 1
             self.active = self.at < self.passes and self.times > 0
             self.times -= self.active
@@ -101,16 +101,21 @@ class Listen(Silent):
 
 
 def poisoned_run(folder: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> tuple[dict[str, Any], list[str]]:
-    """A run whose layer `layers.0` goes infinite in step 18 (after the probe's 25 passes), `times` times."""
-    display = Listen()
-    original = prepare.create_network
+    """A run whose layer `layers.0` goes infinite in step 18 of its loop, however long the probe was, `times` times."""
+    display, poison = Listen(), Poison(at=17, times=times)
+    original, loop = prepare.create_network, session.train
 
     def create(*arguments: Any) -> Any:
         net = original(*arguments)
-        net.layers[0].register_forward_hook(Poison(at=25 + 17, times=times))
+        net.layers[0].register_forward_hook(poison)
         return net
 
+    def train(*arguments: Any) -> Any:
+        poison.armed = True
+        return loop(*arguments)
+
     monkeypatch.setattr(prepare, "create_network", create)
+    monkeypatch.setattr(session, "train", train)
     record = session.start(configure(steps=30), folder, display).record
     assert record is not None
     return record, display.said
