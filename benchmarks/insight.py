@@ -32,9 +32,10 @@ def main() -> None:
     if arguments.memory_of:
         print(peak(arguments.networks[0], arguments.source, arguments.memory_of))
         return
-    found = {name: times(name, arguments.source) for name in arguments.networks}
-    for name, line in found.items():
-        print(f"{name:<20}" + "  ".join(f"{lens} {seconds:.1f}" for lens, seconds in line.items()), flush=True)
+    found: dict[str, dict[str, float]] = {}
+    for name in arguments.networks:
+        found[name] = times(name, arguments.source)
+        print(f"{name:<20}" + "  ".join(f"{lens} {seconds:.1f}" for lens, seconds in found[name].items()), flush=True)
     few, many = (memory(arguments.networks[-1], arguments.source, count) for count in (64, 512))
     print(f"peak memory of field on {arguments.networks[-1]}: {few:.0f} MiB for 64 examples, {many:.0f} for 512")
     slow = [
