@@ -14,7 +14,6 @@ from torch import Tensor
 
 from weft.data.loader import Batch
 from weft.data.preprocess import TextTransform
-from weft.errors import WeftError
 from weft.insight.finding import Unfit
 from weft.insight.offsets import Grid
 from weft.insight.subject import Subject
@@ -29,7 +28,7 @@ def captum_attributions() -> Any:
     try:
         import captum.attr
     except ImportError as error:
-        raise WeftError(f"the lens saliency needs captum ({error}): pip install 'weft[insight]'") from error
+        raise Unfit(f"the lens saliency needs captum ({error}): pip install 'weft[insight]'") from error
     return captum.attr
 
 

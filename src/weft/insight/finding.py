@@ -20,7 +20,7 @@ Cell = str | int | float | None
 
 
 class Unfit(WeftError):
-    """A lens that does not fit the network, or that needs data where there is none: `all` goes on without it."""
+    """A lens that does not fit the network, or lacks data or a library: `all` goes on without it."""
 
 
 @dataclass(frozen=True)
