@@ -57,6 +57,11 @@ def torch_outputs(parts: list[Part], x: np.ndarray) -> tuple[torch.Tensor, list[
     return value, leaves, source
 
 
+def weights(rng: np.random.Generator, outputs: int, *inputs: int) -> np.ndarray:
+    """Weights whose sums stay of the size of their inputs: torch's softplus is a straight line above 20."""
+    return rng.normal(size=(outputs, *inputs)) / np.sqrt(np.prod(inputs))
+
+
 def check_against_autograd(parts: list[Part], x: np.ndarray, classes: np.ndarray) -> None:
     values = forward(parts, x)
     loss, delta = softmax_loss(values[-1], classes)
@@ -80,7 +85,7 @@ def test_f4_mlp_equals_autograd(batch: int, widths: list[int], act: str, seed: i
     rng = np.random.default_rng(seed)
     parts: list[Part] = []
     for inputs, outputs in pairwise(widths):
-        parts += [Dense(rng.normal(size=(outputs, inputs)), rng.normal(size=outputs)), Activate(act)]
+        parts += [Dense(weights(rng, outputs, inputs), rng.normal(size=outputs)), Activate(act)]
     check_against_autograd(parts[:-1], rng.normal(size=(batch, widths[0])), rng.integers(0, widths[-1], batch))
 
 
@@ -98,12 +103,12 @@ def test_f4_convnet_equals_autograd(
     second = (max(1, side - 1), side)
     left = (height - side + 1 - second[0] + 1) * (width - side + 1 - second[1] + 1)
     parts: list[Part] = [
-        Convolution(rng.normal(size=(filters, channels, side, side)), rng.normal(size=filters)),
+        Convolution(weights(rng, filters, channels, side, side), rng.normal(size=filters)),
         Activate(act),
-        Convolution(rng.normal(size=(2, filters, *second)), rng.normal(size=2)),
+        Convolution(weights(rng, 2, filters, *second), rng.normal(size=2)),
         Activate(act),
         Flatten(),
-        Dense(rng.normal(size=(3, 2 * left)), rng.normal(size=3)),
+        Dense(weights(rng, 3, 2 * left), rng.normal(size=3)),
     ]
     check_against_autograd(parts, rng.normal(size=(batch, channels, height, width)), rng.integers(0, 3, batch))
 
