@@ -19,7 +19,7 @@ ALL = "all"  # --model all: every head
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(running.Flags):
     """Fine-tune a trained network: weft finetune RUN_OR_FOLDER DATA --epochs 3 --output RUN
 
     Starts from a run of weft (pretrain or train) or from a folder in the Hugging Face layout, with its own tokenizer.
@@ -35,14 +35,6 @@ class Arguments:
     """Folder of the run, or of all runs; by default a new one below runs/."""
     seeds: int = 1
     """Runs, with seeds from --seed on."""
-    config_file: Annotated[Path | None, arg(name="config")] = None
-    """Start from a YAML file, as --print-config writes it, or from the run.yaml of a run."""
-    resume: Path | None = None
-    """Continue the run in this folder."""
-    processes: int = 1
-    """Processes on this machine; more than one are started with torchrun, which restarts a rank that dies."""
-    print_config: bool = False
-    """Print the configuration as YAML and stop."""
 
 
 def defaults(words: list[str]) -> Any:

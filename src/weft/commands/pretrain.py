@@ -14,7 +14,7 @@ from weft.training.pretraining.config import PretrainConfig
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(running.Flags):
     """Pre-train a text network: weft pretrain pydocs --model gmlp_text_small --epochs 3 --output RUN
 
     Masked-language modelling, next-sentence prediction, or both, for any token network. A probe of 20 steps predicts
@@ -24,14 +24,6 @@ class Arguments:
     config: Annotated[PretrainConfig, arg(name="")] = field(default_factory=PretrainConfig)
     output: Path | None = None
     """Folder of the run; by default a new one below runs/."""
-    config_file: Annotated[Path | None, arg(name="config")] = None
-    """Start from a YAML file, as --print-config writes it, or from the run.yaml of a run."""
-    resume: Path | None = None
-    """Continue the run in this folder."""
-    processes: int = 1
-    """Processes on this machine; more than one are started with torchrun, which restarts a rank that dies."""
-    print_config: bool = False
-    """Print the configuration as YAML and stop."""
 
 
 def defaults(words: list[str]) -> Any:

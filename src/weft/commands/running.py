@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from tyro.conf import arg
 
 from weft.errors import WeftError
 from weft.training import yaml_file
@@ -16,8 +18,22 @@ from weft.training.kinds import AnyConfig, config_class
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
 
 
-class Arguments(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Flags:
     """Flags that the three verbs have in common."""
+
+    config_file: Annotated[Path | None, arg(name="config")] = None
+    """Start from a YAML file, as --print-config writes it, or from the run.yaml of a run."""
+    resume: Path | None = None
+    """Continue the run in this folder."""
+    processes: int = 1
+    """Processes on this machine; more than one are started with torchrun, which restarts a rank that dies."""
+    print_config: bool = False
+    """Print the configuration as YAML and stop."""
+
+
+class Arguments(Protocol):
+    """What the three verbs ask for, as it is used here."""
 
     @property
     def config(self) -> AnyConfig: ...

@@ -14,7 +14,7 @@ from weft.training.config import RunConfig
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
-class Arguments:
+class Arguments(running.Flags):
     """Train a network: weft train digits --model mlp --epochs 5 --output RUN
 
     A probe of 20 steps predicts time, memory and cost before the run starts. Ctrl-C or SIGTERM saves and prints the
@@ -26,14 +26,6 @@ class Arguments:
     """Folder of the run; by default a new one below runs/."""
     recipe: str | None = None
     """Start from a known-good configuration (`weft recipes` lists them); other flags change it."""
-    config_file: Annotated[Path | None, arg(name="config")] = None
-    """Start from a YAML file, as --print-config writes it, or from the run.yaml of a run."""
-    resume: Path | None = None
-    """Continue the run in this folder."""
-    processes: int = 1
-    """Processes on this machine; more than one are started with torchrun, which restarts a rank that dies."""
-    print_config: bool = False
-    """Print the configuration as YAML and stop."""
 
 
 def defaults(words: list[str]) -> Any:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 from tyro.conf import arg
 
-from weft.training.config import Count
-
-STRICT = ConfigDict(extra="forbid")
+from weft.training.config import STRICT, Count
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

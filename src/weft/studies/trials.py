@@ -35,10 +35,11 @@ def rates(optimiser: str, count: int) -> list[float]:
 def trial(config: RunConfig, rate: float) -> RunConfig:
     """A quarter of the run, at a given rate: what its schedule does in all of its steps, it does in that quarter."""
     whole = config.budget
-    short = BudgetConfig(steps=max(1, whole.steps // SHARE)) if whole.steps else None
     if whole.budget is not None:
         short = BudgetConfig(budget=f"{seconds(whole.budget) / SHARE:g}s")
-    assert short is not None
+    else:
+        assert whole.steps is not None
+        short = BudgetConfig(steps=max(1, whole.steps // SHARE))
     return replace(config, optimisation=replace(config.optimisation, lr=rate), budget=short)
 
 
