@@ -25,7 +25,7 @@ from weft.networks.config import MLPConfig, NetworkConfig
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, configured, list_models
 from weft.nn.losses import outputs_for
-from weft.training.config import RunConfig
+from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.kinds import KINDS, AnyConfig, function
 from weft.training.metrics import Metrics, measure
 from weft.training.objective import Goal, Objective, create_objective
@@ -187,14 +187,14 @@ def gather_labelled(config: RunConfig, folder: Path | None = None, opened: Opene
         transform = preprocess.load(folder)
     else:
         transform = opened[1] if opened else fit(source, config.transform)
-    objective = create_objective(
-        source.task,
-        source.splits["train"].targets,
-        len(source.classes),
-        config.objective.smoothing,
-        config.objective.class_weights,
-    )
+    objective = objective_of(source, config.objective)
     return Materials(config, source, transform, size_network(config, source, transform), objective)
+
+
+def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
+    """The objective of a source's task, as asked for."""
+    targets = source.splits["train"].targets
+    return create_objective(source.task, targets, len(source.classes), asked.smoothing, asked.class_weights)
 
 
 def check_names(config: RunConfig) -> None:

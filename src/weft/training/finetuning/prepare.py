@@ -24,10 +24,9 @@ from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, 
 from weft.training.finetuning.start import Start, read_start
 from weft.training.folder import open_run
 from weft.training.metrics import Metrics, measure
-from weft.training.objective import create_objective
 from weft.training.optimisers import Groups
 from weft.training.predictor import load
-from weft.training.prepare import Materials, create_network, read_source
+from weft.training.prepare import Materials, create_network, objective_of, read_source
 from weft.training.reevaluation import check
 
 
@@ -102,13 +101,7 @@ def gather(config: FinetuneConfig, folder: Path | None = None, opened: Any = Non
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
     transform = transform_of(config, start, source)
-    objective = create_objective(
-        source.task,
-        source.splits["train"].targets,
-        len(source.classes),
-        config.objective.smoothing,
-        config.objective.class_weights,
-    )
+    objective = objective_of(source, config.objective)
     remarks = [
         *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
         start.seen(source.modality),
