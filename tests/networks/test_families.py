@@ -360,3 +360,11 @@ def test_the_mixer_is_the_only_difference_between_families() -> None:
     assert len(counts) == 1
     assert sum(isinstance(m, Attention) for m in small("mixer_nano_p4_32", mixer="attention").modules()) == 2
     assert SIDE % 4 == 0
+
+
+def test_a_swapped_token_mlp_is_half_as_wide_as_the_channels() -> None:
+    """A ViT says nothing of `token_dim`; a Mixer in its place gets the published proportion."""
+    swapped = create_model("vit_nano_p4_32", mixer="token_mlp", dim=48, depth=1)
+    hidden = [p.shape[0] for name, p in swapped.blocks[0].mixer.named_parameters() if p.shape == (24, 65)]
+    assert hidden, "no matrix from 65 tokens to 24 hidden units"
+    assert create_model("mixer_nano_p4_32", depth=1).config.token_width == 64

@@ -26,7 +26,7 @@ from weft.nn.spatial import Layout
 
 def mixed_block(config: TokenConfig, layout: Layout, drop_path: float) -> Block:
     """A mixer and a channel MLP, each in a residual branch: a Transformer's block, or a Mixer's."""
-    socket = Socket(layout, config.dim, heads=config.heads, token_dim=config.token_dim, act=config.act)
+    socket = Socket(layout, config.dim, heads=config.heads, token_dim=config.token_width, act=config.act)
     return Block(
         config.dim,
         MIXERS[config.mixer](socket),

@@ -214,7 +214,7 @@ class TokenConfig(NetworkConfig):
     block: Literal["mixed", "gated"] = "mixed"
     mixer: MixerName = "attention"
     heads: Positive = 1
-    token_dim: Positive = 1
+    token_dim: Positive | None = None
     gate: Gate = "split"
     gate_weight: GateWeight = "dense"
     tiny_attention: Annotated[int, Field(ge=0)] = 0
@@ -227,6 +227,11 @@ class TokenConfig(NetworkConfig):
     head_drop_rate: Rate = 0.0
     init: Literal["xavier", "lecun", "bert"] = "xavier"
     zero_head: bool = True
+
+    @property
+    def token_width(self) -> int:
+        """Hidden width of a token-mixing MLP: `token_dim`, or half the channels, as in the published Mixers."""
+        return self.token_dim or max(1, self.dim // 2)
 
     def check_tokens(self) -> None:
         """What is wrong in any modality."""

@@ -79,8 +79,8 @@ def mixer_cost(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[
     if config.mixer == "attention":
         return 4 * linear(c, c), 4 * s * c * c + 2 * s * s * c
     if config.mixer == "token_mlp":
-        weights = linear(s, config.token_dim) + linear(config.token_dim, s)
-        return weights + slope(config.act), 2 * config.token_dim * s * c
+        weights = linear(s, config.token_width) + linear(config.token_width, s)
+        return weights + slope(config.act), 2 * config.token_width * s * c
     if config.mixer == "depthwise":
         window = DEPTHWISE_KERNEL ** len(grid)
         return c * window + c, s * c * window

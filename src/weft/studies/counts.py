@@ -69,7 +69,7 @@ def specification(name: str, changes: dict[str, Any], published: float | None) -
         tokens=config.grid[0] * config.grid[1],  # type: ignore[attr-defined]
         channels=config.dim,
         hidden=config.hidden_dim,
-        token_hidden=config.token_dim if config.mixer == "token_mlp" and config.block == "mixed" else None,
+        token_hidden=config.token_width if config.mixer == "token_mlp" and config.block == "mixed" else None,
         parameters=total_parameters(config),
         without_head=total_parameters(config.replaced(num_classes=0)),
         macs=total_macs(config),

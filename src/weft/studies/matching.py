@@ -120,7 +120,7 @@ def _(config: TokenConfig, shape: Shape) -> NetworkConfig:
     even = 2 if config.block == "gated" else 1
     hidden = even * (round(dim * config.hidden_dim / config.dim) // even + shape.extra)
     heads = max(heads for heads in range(1, config.heads + 1) if dim % heads == 0)
-    token = max(1, round(dim * config.token_dim / config.dim))
+    token = max(1, round(dim * config.token_width / config.dim))
     sizes = {"dim": dim, "depth": shape.depth, "hidden_dim": max(hidden, even), "heads": heads, "token_dim": token}
     return config.replaced(**sizes)
 
