@@ -4,7 +4,8 @@
 
 The network is Mixer P4 C128 D_S64 D_C512 L8 with AdamW at batch 128. Every contestant has a process of its own, so that
 neither inherits what the other told the C library; they take turns for `steps` steps a round. A ratio is the median
-over rounds of timm's time over weft's (above 1: weft is faster). timm reads the same images from a folder of PNG files,
+over rounds of timm's time over weft's (above 1: weft is faster); "compiled" is `--compile yes`, which weft chooses by
+itself where it pays, and torch.compile on timm's network. timm reads the same images from a folder of PNG files,
 with 0 and with 2 workers; the better one counts. The share of the peak is 3 × 2 × multiply-adds × images per second
 over what products of large matrices reach: in their own turn of the same round, as long as a step takes (median over
 rounds), and at the best moment of the whole run.
@@ -126,8 +127,8 @@ def timm_batches(root: Path, workers: int) -> Iterator[tuple[torch.Tensor, torch
 
 
 Step = Callable[[], Any]
-STEPS = ("peak", "timm", "adamw", "muon")  # contestants for one step
-WHOLE = ("timm, 0 workers", "timm, 2 workers", "weft")  # and end to end
+STEPS = ("peak", "timm", "adamw", "muon", "timm, compiled", "adamw, compiled")  # contestants for one step
+WHOLE = ("timm, 0 workers", "timm, 2 workers", "weft", "weft, compiled")  # and end to end
 SIDE = 1024  # of the matrices whose product is the peak
 
 
@@ -141,14 +142,18 @@ def contestant(name: str, source: Path, scratch: Path, threads: int) -> tuple[St
     if name.startswith("timm"):  # only weft's batches: its processes set up more than that
         return timm_contestant(name, gather(config).batches("train"), scratch), progress
     run = weft_run(config, scratch / name)
+    if name.endswith("compiled"):
+        run.core.compile()
     batch, ours = run.train[0], waiting(run.train.range(0, 10**9), progress)
-    return (lambda: update(run, next(ours) if name == "weft" else batch, 0, progress.scaling)), progress
+    return (lambda: update(run, next(ours) if name.startswith("weft") else batch, 0, progress.scaling)), progress
 
 
 def timm_contestant(name: str, batches: Batches, scratch: Path) -> Step:
     """timm's step, on one batch or on those of its own loader."""
     net, optimiser = timm_network()
-    if name == "timm":
+    if name.endswith("compiled"):
+        net.compile()
+    if "workers" not in name:
         batch = batches[0]
         return lambda: plain_step(net, optimiser, batch.inputs["x"], batch.targets)
     theirs = timm_batches(image_folder(batches, scratch / f"images of {name}"), int(name.split()[1]))
@@ -177,7 +182,7 @@ def contest(names: tuple[str, ...], arguments: argparse.Namespace, scratch: Path
     for name in names:
         lines[name], theirs = context.Pipe()
         work = (theirs, name, arguments.source, scratch, arguments.threads)
-        context.Process(target=play, args=work, daemon=not name.startswith("timm,")).start()
+        context.Process(target=play, args=work, daemon="workers" not in name).start()
         assert lines[name].recv() == "ready"
     answers: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
     products = 1
@@ -207,8 +212,10 @@ def one_step(arguments: argparse.Namespace, scratch: Path) -> None:
         best = work * min(times["peak"]) / statistics.median(times[name])
         memory = max(answer[2] for answer in found[name])
         print(f"| {name} | {1000 * statistics.median(times[name]):.1f} | {share:.2f} | {best:.2f} | {memory:.0f} |")
-    print(f"\nratio to timm {ratio(times['timm'], times['adamw']):.2f}; Muon takes ", end="")
-    print(f"{100 * (ratio(times['muon'], times['adamw']) - 1):.0f} % more time than AdamW\n")
+    both = [ratio(times["timm"], times[name]) for name in ("adamw", "adamw, compiled")]
+    compiled = ratio(times["timm, compiled"], times["adamw, compiled"])
+    print(f"\nratio to timm {both[0]:.2f}, compiled {both[1]:.2f} ({compiled:.2f} to timm compiled)", end="; ")
+    print(f"Muon takes {100 * (ratio(times['muon'], times['adamw']) - 1):.0f} % more time than AdamW\n")
 
 
 def end_to_end(arguments: argparse.Namespace, scratch: Path) -> None:
@@ -220,7 +227,8 @@ def end_to_end(arguments: argparse.Namespace, scratch: Path) -> None:
         print(f"| {name} | {BATCH / statistics.median(times[name]):,.0f} |")
     best = min((times[name] for name in WHOLE[:2]), key=statistics.median)
     waited = sum(answer[1] for answer in found["weft"]) / sum(times["weft"])
-    print(f"\nratio to the better timm {ratio(best, times['weft']):.2f}; ", end="")
+    both = [ratio(best, times[name]) for name in WHOLE[2:]]
+    print(f"\nratio to the better timm {both[0]:.2f}, compiled {both[1]:.2f}; ", end="")
     print(f"{100 * waited:.1f} % of the time is spent waiting for data")
 
 

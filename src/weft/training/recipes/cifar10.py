@@ -60,31 +60,31 @@ def rcnn() -> RunConfig:
     weft train CIFAR10_FOLDER --recipe cifar10/rcnn
     Not measured yet.
     """
-    return run("rcnn_96", {"width": 32}, lr=2e-3)
+    return run("rcnn_96", {"width": 32}, epochs=2, lr=2e-3)
 
 
 def vit() -> RunConfig:
-    """A plain ViT of 9 layers, P4 C192.
+    """A small plain ViT, P4 C64 L5.
 
     weft train CIFAR10_FOLDER --recipe cifar10/vit
     Not measured yet.
     """
-    return run("vit_nano_p4_32")
+    return run("vit_pico_p4_32", epochs=4, lr=3e-3)
 
 
 def mixer() -> RunConfig:
-    """MLP-Mixer nano, P4 C128 D_S64 D_C512 L8.
+    """A small MLP-Mixer, P4 C64 D_C256 L4.
 
     weft train CIFAR10_FOLDER --recipe cifar10/mixer
     Not measured yet.
     """
-    return run("mixer_nano_p4_32", lr=2e-3)
+    return run("mixer_pico_p4_32", epochs=4, lr=3e-3)
 
 
 def gmlp() -> RunConfig:
-    """gMLP nano, P4.
+    """A small gMLP, P4 C64 E256 L6.
 
     weft train CIFAR10_FOLDER --recipe cifar10/gmlp
     Not measured yet.
     """
-    return run("gmlp_nano_p4_32", lr=2e-3)
+    return run("gmlp_pico_p4_32", epochs=4, lr=3e-3)
