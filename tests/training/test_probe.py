@@ -139,6 +139,17 @@ def test_compiling_is_accepted_when_it_pays_and_never_measured_again(
     assert compiler.calls == calls + pays, "a resumed run is compiled as its plan says"
 
 
+def test_compiling_for_text_is_tried_only_in_runs_four_times_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batches differ in width, so torch compiles several times."""
+    compiler = Compiler(monkeypatch, 0.5)
+    session.start(configure("text", steps=1400, compile="auto"), tmp_path / "short", Stop(2))
+    assert compiler.calls == 0
+    session.start(configure("text", steps=1500, compile="auto"), tmp_path / "long", Stop(2))
+    assert compiler.calls == 1
+
+
 def test_compiling_is_not_even_tried_for_a_short_run(tmp_path: Path) -> None:
     config = configure(steps=5)
     config = session.replace(config, execution=session.replace(config.execution, compile="auto"))

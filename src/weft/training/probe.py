@@ -30,9 +30,8 @@ from weft.training.scaling import Precision, scaling_for
 from weft.training.state import Progress, capture, restore
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
-TRY_COMPILE = (
-    360.0  # seconds of eager training below which compiling cannot pay: 60 s to compile, at best 1.2 × the speed
-)
+TRY_COMPILE = 360.0  # seconds of eager training below which it cannot pay: 60 s to compile, at best 1.2 × the speed
+SHAPES = 4  # batches of text differ in width: torch compiles for one, then for any, to train and to evaluate
 NARROW: tuple[Precision, ...] = ("bf16", "fp16")
 CHECKPOINT_SECONDS = 60.0
 CHECKPOINT_SHARE = 0.005  # of the time, at most: half of what is allowed, since disks vary
@@ -218,8 +217,10 @@ def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, 
         return run.plan.compile, eager
     budget = run.config.budget.budget
     total = seconds(budget) if budget else run.plan.steps * eager
-    if not run.team.share(total > TRY_COMPILE):
+    varying = "mask" in run.train[0].inputs
+    if not run.team.share(total > TRY_COMPILE * (SHAPES if varying else 1)):
         return False, eager
+    run.display.say("trying torch.compile, which takes a minute or more")
     run.core.compile()
     cost = timed(lambda: mean_step(run, precision, steps=1, skipped=0)) + timed(lambda: evaluate_once(run))
     compiled = mean_step(run, precision, steps=STEPS // 2)
