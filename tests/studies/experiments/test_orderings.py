@@ -39,6 +39,13 @@ def test_e4_equal_gates_show_nothing(tmp_path: Path):
     assert outcomes(tmp_path) == ["not shown"] * 4
 
 
+@pytest.mark.parametrize("noise", [0.2, 0.4, 0.6])
+def test_e4_an_interval_leaves_zero_out_exactly_where_an_ordering_is_shown(noise: float, tmp_path: Path):
+    make(tmp_path, AS_PUBLISHED, seeds=3, noise=noise)
+    for ordering in summarise(tmp_path)["orderings"]:
+        assert (ordering["low"] > 0 or ordering["high"] < 0) == ordering["shown"]
+
+
 def test_e4_two_seeds_are_called_preliminary(tmp_path: Path):
     make(tmp_path, AS_PUBLISHED, seeds=2, noise=0.001)
     found = summarise(tmp_path)["orderings"][0]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from weft.studies.experiments.design import PERPLEXITY
 from weft.studies.experiments.published import Figures
-from weft.studies.statistics import Estimate, Scores, difference, holm
+from weft.studies.statistics import Estimate, Scores, corrected, difference
 from weft.studies.verdicts import ENOUGH, LEVEL
 
 Outcome = Literal["confirmed", "contradicted", "not shown", "not measured"]
@@ -96,7 +96,8 @@ def judge(
     asked = [(quantity, first, second) for quantity in quantities for first, second in pairs]
     asked = [question for question in asked if may_be_asked(measured, figures, question)]
     estimates = [estimate(measured, question) for question in asked]
-    adjusted = iter(holm([value.p for value in estimates if value is not None]))
+    found = iter(corrected([value for value in estimates if value is not None]))
+    both = [next(found) if value is not None else (None, 1.0) for value in estimates]
     return [
         Ordering(
             quantity,
@@ -104,10 +105,10 @@ def judge(
             second,
             published_of(figures, quantity, first, second),
             value,
-            next(adjusted) if value is not None else 1.0,
+            adjusted,
             min((len(measured[quantity][name]) for name in (first, second) if value is not None), default=0),
         )
-        for (quantity, first, second), value in zip(asked, estimates, strict=True)
+        for (quantity, first, second), (value, adjusted) in zip(asked, both, strict=True)
     ]
 
 
@@ -131,7 +132,7 @@ def published_of(figures: Mapping[str, Figures], quantity: str, first: str, seco
 
 
 def amount(quantity: str, value: Estimate) -> str:
-    """By how much the first row is above or below the second: `+3.2 % (95 % interval 1.0…5.5) above`."""
+    """By how much the first row is above or below the second: `+3.2 % (corrected 95 % interval 1.0…5.5) above`."""
     if quantity == PERPLEXITY:
         mean, low, high = (100 * math.expm1(part) for part in (value.mean, value.low, value.high))
         unit = " %"
@@ -141,7 +142,7 @@ def amount(quantity: str, value: Estimate) -> str:
     side = "above" if mean >= 0 else "below"
     digits = 1 if max(abs(low), abs(high)) < 100 else 0
     ends = f"{low:+.{digits}f}…{high:+.{digits}f}".replace("-", "−")
-    return f"{abs(mean):.{digits}f}{unit} (95 % interval {ends}) {side}"
+    return f"{abs(mean):.{digits}f}{unit} (corrected 95 % interval {ends}) {side}"
 
 
 def conclusion(orderings: list[Ordering]) -> str:
