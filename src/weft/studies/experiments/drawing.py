@@ -21,6 +21,7 @@ from weft.studies.experiments.scales import find_scale
 from weft.studies.experiments.tables import EXPERIMENTS
 from weft.studies.statistics import Estimate, Scores, mean_of
 from weft.studies.study import read_study
+from weft.studies.summary import called
 from weft.training.atomic import write_bytes
 
 
@@ -50,7 +51,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         "experiment": experiment.name,
         "table": experiment.table,
         "question": experiment.question,
-        "source": Path(study["facts"]["name"]).name,
+        "source": called(study["facts"]["name"]),
         "scale": scale.name,
         "budget": study["budget"],
         "command": study["command"],
