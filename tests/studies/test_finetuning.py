@@ -63,3 +63,4 @@ def test_seeds_of_one_network(encoder: Path, tmp_path: Path, capsys: pytest.Capt
     assert "±" in table and "lead" not in table and "never left chance" in table
     records = [json.loads(path.read_text()) for path in (tmp_path / "seeds").rglob("record.json")]
     assert sorted(record["config"]["seed"] for record in records) == [0, 1]
+    assert all(record["config"]["model"] == encoder.name for record in records)

@@ -38,7 +38,8 @@ def finetune_all(
 ) -> Study:
     """Carry out all runs that are not done: `seeds` of them, of the network itself or of each head."""
     say = say or tell
-    configs = head_configs(config) if heads else {name_of(config): config}
+    name = name_of(config)
+    configs = head_configs(config) if heads else {name: replace(config, model=name)}
     with Pool() as pool:
         facts = pool.first("look", config)
         jobs = [
