@@ -51,7 +51,7 @@ def resnet() -> RunConfig:
     weft train CIFAR10_FOLDER --recipe cifar10/resnet
     Not measured yet.
     """
-    return run("resnet20_cifar", lr=5e-3)
+    return run("resnet20_cifar", epochs=2, lr=5e-3)
 
 
 def rcnn() -> RunConfig:
@@ -69,7 +69,7 @@ def vit() -> RunConfig:
     weft train CIFAR10_FOLDER --recipe cifar10/vit
     Not measured yet.
     """
-    return run("vit_pico_p4_32", epochs=4, lr=3e-3)
+    return run("vit_pico_p4_32", lr=3e-3)
 
 
 def mixer() -> RunConfig:
@@ -78,7 +78,7 @@ def mixer() -> RunConfig:
     weft train CIFAR10_FOLDER --recipe cifar10/mixer
     Not measured yet.
     """
-    return run("mixer_pico_p4_32", epochs=4, lr=3e-3)
+    return run("mixer_pico_p4_32", lr=3e-3)
 
 
 def gmlp() -> RunConfig:
@@ -87,4 +87,4 @@ def gmlp() -> RunConfig:
     weft train CIFAR10_FOLDER --recipe cifar10/gmlp
     Not measured yet.
     """
-    return run("gmlp_pico_p4_32", epochs=4, lr=3e-3)
+    return run("gmlp_pico_p4_32", lr=3e-3)
