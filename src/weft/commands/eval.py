@@ -34,8 +34,9 @@ def run(arguments: Arguments) -> int:
     if arguments.json:
         print(json.dumps(metrics))
         return 0
+    width = max(map(len, metrics)) + 2
     for name, value in metrics.items():
-        print(f"{name:<20}{shown(value)}")
+        print(f"{name:<{width}}{shown(value)}")
     return 0
 
 

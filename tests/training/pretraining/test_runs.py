@@ -153,7 +153,7 @@ def test_bert_s_own_vocabulary_is_read_and_kept_in_the_folder(corpus: Path, tmp_
     [
         ({"source": ""}, "say what to read"),
         ({"model": ""}, "say which network"),
-        ({"model": "lstm_text", "network": {}}, "lstm_text is no token network on text; pre-train one of"),
+        ({"model": "lstm_text", "network": {}}, "lstm_text is no token network on text; pre-train one that"),
         ({"model": "mixer_b_16", "network": {}}, "no token network|no model"),
         ({"optimisation": OptimisationConfig(batch_size=100_000)}, "a batch of 100000 is larger than the"),
         ({"network": {"vocab_size": 64}}, "has room for 64 words"),

@@ -34,7 +34,9 @@ def read(name: str, config: SourceConfig) -> Reading:
         return read_hub(name.removeprefix("hub:"), config)
     path = Path(name).expanduser()
     if not path.exists():
-        raise WeftError(f"there is no source {name!r}: no such path, and {nearest(name, EMBEDDED) or 'no such name.'}")
+        known = f"no such name; give a file, a folder, hub:NAME, or one of {', '.join(EMBEDDED)}"
+        rest = nearest(name, EMBEDDED) or known
+        raise WeftError(f"there is no source {name!r}: no such path, and {rest}")
     return reader_of(path)(path, config)
 
 

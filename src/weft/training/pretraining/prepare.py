@@ -195,8 +195,11 @@ def check_names(config: PretrainConfig) -> None:
     if config.model not in REGISTRY:
         configured(config.model)  # raises, naming the nearest
     if not isinstance(REGISTRY[config.model], TextTokensConfig):
-        fitting = [name for name, entry in REGISTRY.items() if isinstance(entry, TextTokensConfig)]
-        raise WeftError(f"{config.model} is no token network on text; pre-train one of {', '.join(fitting[-12:])}")
+        tiny = [n for n, entry in REGISTRY.items() if isinstance(entry, TextTokensConfig) and n.endswith("tiny")]
+        raise WeftError(
+            f"{config.model} is no token network on text; pre-train one that `weft models` lists as reading text, "
+            f"such as {', '.join(tiny)}"
+        )
 
 
 def size_network(config: PretrainConfig, tokenizer: Tokenizer) -> TextTokensConfig:
