@@ -105,8 +105,11 @@ def test_half_precision_is_chosen_only_where_it_is_faster() -> None:
     assert not fast or "bf16" in flags
 
 
+EAGER = 20.0  # seconds of a step
+
+
 class Compiler:
-    """Stands for torch.compile: a step takes a second, and `compiled` seconds once it has been called."""
+    """Stands for torch.compile: a step takes EAGER seconds, and `compiled` seconds once it has been called."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, compiled: float) -> None:
         self.calls, self.measured = 0, 0
@@ -116,19 +119,19 @@ class Compiler:
 
         def mean_step(run: object, precision: str, steps: int = 20, skipped: int = 3) -> float:
             self.measured += 1
-            return compiled if self.calls else 1.0
+            return compiled if self.calls else EAGER
 
         monkeypatch.setattr(nn.Module, "compile", compile_)
         monkeypatch.setattr(probe, "mean_step", mean_step)
 
 
-@pytest.mark.parametrize(("compiled", "pays"), [(0.8, True), (1.0, False)])
+@pytest.mark.parametrize(("compiled", "pays"), [(0.8 * EAGER, True), (EAGER, False)])
 def test_compiling_is_accepted_when_it_pays_and_never_measured_again(
     compiled: float, pays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """400 steps of a second each: long enough to try; 80 s saved are more than the compiler took."""
+    """70 steps of 20 s each: long enough to try; 280 s saved are more than the compiler took."""
     compiler = Compiler(monkeypatch, compiled)
-    assert session.start(configure(steps=400, compile="auto", log_every=10), tmp_path, Stop(50)).record is None
+    assert session.start(configure(steps=70, compile="auto", log_every=10), tmp_path, Stop(50)).record is None
     plan = session.RunFolder(tmp_path).plan()
     assert plan is not None and plan.compile is pays
     measured, calls = compiler.measured, compiler.calls
@@ -143,10 +146,10 @@ def test_compiling_for_text_is_tried_only_in_runs_four_times_as_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its batches differ in width, so torch compiles several times."""
-    compiler = Compiler(monkeypatch, 0.5)
-    session.start(configure("text", steps=1400, compile="auto"), tmp_path / "short", Stop(2))
+    compiler = Compiler(monkeypatch, 0.5 * EAGER)
+    session.start(configure("text", steps=230, compile="auto"), tmp_path / "short", Stop(2))
     assert compiler.calls == 0
-    session.start(configure("text", steps=1500, compile="auto"), tmp_path / "long", Stop(2))
+    session.start(configure("text", steps=250, compile="auto"), tmp_path / "long", Stop(2))
     assert compiler.calls == 1
 
 
