@@ -67,7 +67,7 @@ def finetuning(asked: argparse.Namespace, seed: int, start: Path) -> FinetuneCon
         source=str(asked.data), start=str(start), seed=seed, report_split=SPLIT,
         transform=TransformConfig(max_length=LENGTH),
         optimisation=OptimisationConfig(batch_size=BATCH, lr=asked.rate, weight_decay=0.05, sched="linear"),
-        budget=budget(asked.minutes * (1 - asked.share)), thawing=ThawingConfig(layer_decay=0.9),
+        budget=budget(asked.minutes * (1 - asked.share)), thawing=ThawingConfig(layer_decay=1.0),
         execution=ExecutionConfig(compile="no", threads=asked.threads),
     )  # fmt: skip
 
@@ -91,8 +91,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--minutes", type=float, default=6.0, help="of an arm, pre-training included")
-    parser.add_argument("--share", type=float, default=0.6, help="of the time that pre-training gets")
-    parser.add_argument("--rate", type=float, default=5e-4, help="of fine-tuning: these networks are small")
+    parser.add_argument("--share", type=float, default=0.5, help="of the time that pre-training gets")
+    parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning: these networks are small")
     parser.add_argument("--model", default="bert_tiny")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int)
