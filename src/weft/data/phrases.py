@@ -41,7 +41,7 @@ def sentence_cut(texts: list[Any], share: float, stream: int) -> NDArray[np.bool
         : max(1, round(share * len(sentences)))
     ]
     inside = set().union(*(phrases_of[sentences[number]] for number in taken))
-    return np.array([text in inside for text in texts])
+    return np.array([text in inside for text in texts], dtype=bool)
 
 
 def _phrases(texts: set[str]) -> dict[str, set[str]]:

@@ -26,7 +26,7 @@ class Source:
     files: dict[str, str]  # name -> digest of its content
     notes: list[str]
     config: SourceConfig
-    columns: list[str] = field(default_factory=list)  # of the features, for vectors
+    columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
     stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,7 +16,7 @@ from weft.data.source import Source
 from weft.data.split import MemorySplit, Split
 from weft.data.text import TokenStore, pack
 
-VERSION = "1"  # raise it when the same transform would give other tensors
+VERSION = "2"  # raise it when the same transform would give other tensors
 
 
 def pixels_of(source: Source, split: Split, transform: ImageTransform, workers: int) -> Pixels:
@@ -59,5 +61,7 @@ def token_store(source: Source, split: MemorySplit, transform: TextTransform) ->
 
 
 def _key(source: Source, split: MemorySplit, kind: str, recipe: str) -> str:
+    """What decides the tensors of a table: the files, which of their columns and rows are read, and how."""
     skipped = ",".join(map(str, sorted(split.table.skipped)))
-    return digest(VERSION, kind, source.fingerprint, split.table.name, skipped, recipe)
+    columns = json.dumps([source.modality, *source.columns])
+    return digest(VERSION, kind, source.fingerprint, columns, split.table.name, skipped, recipe)

@@ -101,9 +101,7 @@ class Tokenizer:
                 raise WeftError(f"{path} holds neither tokenizer.json nor vocab.txt")
             path = found[0]
         tokenizer = cls(_read(path))
-        config = path.with_name("tokenizer_config.json")
-        stated = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
-        return tokenizer, min(int(stated.get("model_max_length", 512)), 1 << 20)
+        return tokenizer, _longest(path.with_name("tokenizer_config.json"))
 
     def content(self) -> str:
         """All that decides its output, as text: the key of cached ids."""
@@ -114,7 +112,7 @@ def train_tokenizer(texts: Iterable[Any], vocab_size: int, lowercase: bool = Tru
     """WordPiece vocabulary of at most `vocab_size` entries from texts or pairs; the same texts give the same one."""
     library = _wordpiece({marker: number for number, marker in enumerate(MARKERS)}, lowercase)
     words = [text for raw in texts for text in _parts(raw)]
-    letters = _commonest(alphabet(words, lowercase), vocab_size // 4)
+    letters = _commonest(alphabet(words, lowercase), (vocab_size - len(MARKERS)) // 2)  # each alone, and inside words
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocab_size,
         # The trainer numbers letters inside words as it meets them, in the order of a hash table that differs from
@@ -194,9 +192,32 @@ def _require_markers(words: Iterable[str]) -> None:
         raise WeftError(f"the vocabulary lacks {', '.join(missing)}; it is not a BERT vocabulary")
 
 
+def _longest(config: Path) -> int:
+    """The longest text that a tokenizer_config.json speaks of."""
+    if not config.is_file():
+        return 512
+    try:
+        stated = json.loads(config.read_text(encoding="utf-8"))
+        return min(int(stated.get("model_max_length") or 512), 1 << 20)
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise WeftError(
+            f"{config} is damaged ({error}); remove it, or load the tokenizer from another folder"
+        ) from error
+
+
+def _vocabulary(path: Path) -> list[str]:
+    """A word a line; other marks at which Python would part lines belong to words."""
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WeftError(f"cannot read the vocabulary {path}: {error}") from error
+
+
 def _read(path: Path) -> Library:
+    if not path.is_file():
+        raise WeftError(f"there is no tokenizer at {path}; give a vocab.txt, a tokenizer.json, or a folder with one")
     if path.suffix == ".txt":
-        words = path.read_text(encoding="utf-8").splitlines()
+        words = _vocabulary(path)
         _require_markers(words)
         lowercase = not any(word != word.lower() for word in words if word not in MARKERS and word[:1] != "[")
         return _wordpiece({word: number for number, word in enumerate(words)}, lowercase)

@@ -45,7 +45,7 @@ def open_corpus(name: str, config: CorpusConfig | None = None) -> Corpus:
     config = config or CorpusConfig()
     documents = read_documents(name, config)
     texts, cut = in_pieces(documents.texts, name)
-    roles = hold_out(texts, config)
+    roles = hold_out(texts, config, name)
     counts = {role: len(numbers) for role, numbers in roles.items()}
     held = (
         f"{len(texts):,} documents: {counts['train']:,} to learn from, {counts['select']:,} for selection and "

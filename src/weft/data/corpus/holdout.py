@@ -35,13 +35,18 @@ def in_pieces(texts: list[str], name: str) -> tuple[list[str], list[str]]:
     ]
 
 
-def hold_out(texts: list[str], config: CorpusConfig) -> dict[str, Index]:
+def hold_out(texts: list[str], config: CorpusConfig, name: str) -> dict[str, Index]:
     """Role -> its documents. Equal texts, and a sentence and its phrases, stay together."""
     free = np.arange(len(texts))
     parts: dict[str, Index] = {}
     for role, share in (("report", config.report), ("select", config.select)):
         taken = _cut([texts[number] for number in free], share, noise.key(config.seed, role))
         parts[role], free = free[taken], free[~taken]
+        if not len(parts[role]) or not len(free):
+            raise WeftError(
+                f"{name} has too few different texts to hold some out for selection and for reporting "
+                f"({len(set(texts))}; a text and phrases of it stay together); give it more text"
+            )
     kept = noise.permutation(noise.key(config.seed, "share"), len(free))[: max(1, round(config.share * len(free)))]
     return {"train": free[np.sort(kept)], "select": parts["select"], "report": parts["report"]}
 

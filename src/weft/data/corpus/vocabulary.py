@@ -30,7 +30,7 @@ def tokenizer_of(corpus: Corpus, config: TokenizingConfig) -> Tokenizer:
         made = train_tokenizer(texts, config.vocab_size, lowercase=not config.cased)
         return {"json": torch.frombuffer(bytearray(made.content().encode()), dtype=torch.uint8)}
 
-    key = digest("vocabulary", str(config.vocab_size), str(config.cased), *texts)
+    key = digest("vocabulary, all letters", str(config.vocab_size), str(config.cased), *texts)
     stored = Cache().get(key, f"vocabulary of the corpus {corpus.name}", build)["json"]
     return Tokenizer(Library.from_str(stored.numpy().tobytes().decode()))
 
