@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,8 @@ from PIL import Image
 
 from data.made import encoded, write_parquet
 from weft.data import TransformConfig, batches, fit, open_source
-from weft.data.preprocess import ImageTransform, load
+from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform, load
+from weft.data.tokens import train_tokenizer
 from weft.errors import WeftError
 
 
@@ -140,3 +143,29 @@ def test_strangers_files_are_refused(tmp_path: Path):
         fit(open_source("digits"))(tmp_path / "broken.jpg")
     with pytest.raises(WeftError, match="3 values"):
         fit(open_source("diabetes"))([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("kind", ["vector", "text"])
+def test_a_full_disk_leaves_the_transform_that_was_there(kind: str, tmp_path: Path):
+    """The kernel refuses bytes beyond a limit, as a full disk does."""
+    text = TextTransform(train_tokenizer(["red warp and blue weft"], 64), 16)
+    transform = text if kind == "text" else VectorTransform((1.0, 2.0), (1.0, 1.0), ("a", "b"))
+    transform.save(tmp_path)
+    stored = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(WeftError, match=r"disk is full.*intact"):
+            transform.save(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == stored
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"weft": {"kind": "vector"}}', '{"weft": {"mean": [1.0]}}'])
+def test_a_damaged_transform_is_named(content: str, tmp_path: Path):
+    (tmp_path / "preprocessor_config.json").write_text(content)
+    with pytest.raises(WeftError, match=r"preprocessor_config\.json is damaged .*resume the run"):
+        load(tmp_path)

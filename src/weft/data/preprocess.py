@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
+from weft.atomic import write_json
 from weft.data.decode import BadImage, decode
 from weft.data.text import pad_batch
 from weft.data.tokens import Tokenizer
@@ -165,9 +166,19 @@ def load(folder: str | os.PathLike[str]) -> Transform:
         return TextTransform(tokenizer, max_length)
     if not (folder / FILE).is_file():
         raise WeftError(f"{folder} has neither tokenizer.json nor {FILE}; is it the folder of a run?")
-    stored = json.loads((folder / FILE).read_text(encoding="utf-8")).get("weft")
+    try:
+        return _read(folder / FILE)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WeftError(
+            f"{folder / FILE} is damaged ({error}); restore it, or remove it and resume the run, which makes it anew"
+        ) from error
+
+
+def _read(path: Path) -> Transform:
+    """The transform of a preprocessor_config.json."""
+    stored = json.loads(path.read_text(encoding="utf-8")).get("weft")
     if stored is None:
-        raise WeftError(f"{folder / FILE} was not written by weft: its section 'weft' is missing")
+        raise WeftError(f"{path} was not written by weft: its section 'weft' is missing")
     kind: Any = ImageTransform if stored.pop("kind") == "image" else VectorTransform
     stored.pop("decoder", None)
     transform: Transform = kind(**fields(stored))
@@ -218,4 +229,4 @@ def _image_bytes(raw: Any) -> Any:
 
 def _write(folder: str | os.PathLike[str], content: dict[str, Any]) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
-    (Path(folder) / FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(Path(folder) / FILE, content)

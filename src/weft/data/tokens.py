@@ -17,6 +17,7 @@ from typing import Any
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from weft.atomic import write_bytes, write_json
 from weft.errors import WeftError
 
 MARKERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -86,10 +87,11 @@ class Tokenizer:
         """Write tokenizer.json and tokenizer_config.json, as `transformers` reads them."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.library.save(str(folder / "tokenizer.json"))
         names = dict(zip(["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"], MARKERS, strict=True))
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **names}
-        (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / "tokenizer_config.json", config)
+        # last, since a folder with a tokenizer.json is taken to be whole
+        write_bytes(folder / "tokenizer.json", self.library.to_str(pretty=True).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> tuple[Tokenizer, int]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from weft import __version__
+from weft.atomic import write_bytes, write_json
 from weft.errors import WeftError
 from weft.training import yaml_file
-from weft.training.atomic import write_bytes, write_json
 from weft.training.config import RunConfig
 from weft.training.kinds import AnyConfig, config_class
 from weft.training.plan import Plan

@@ -12,6 +12,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from weft.atomic import write_bytes, write_json
 from weft.data import preprocess
 from weft.data.preprocess import Transform
 from weft.errors import WeftError
@@ -19,7 +20,6 @@ from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
 from weft.networks.registry import build, config_from_dict
 from weft.nn.losses import Task
-from weft.training.atomic import write_bytes, write_json
 from weft.training.objective import Objective
 
 FORMAT = 1
