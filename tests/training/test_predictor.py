@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,6 +28,12 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("runs") / str(request.param)
     train(configure(request.param, steps=40), folder)
     return folder
+
+
+def record_of(run: Path) -> dict[str, Any]:
+    record = session.run_folder.open_run(run).record()
+    assert record is not None
+    return record
 
 
 def report(run: Path):
@@ -64,8 +71,7 @@ def test_a_saved_network_is_the_same_after_loading(run: Path, tmp_path: Path) ->
 
 
 def test_evaluating_again_gives_the_record(run: Path) -> None:
-    record = session.run_folder.open_run(run).record()
-    assert record is not None
+    record = record_of(run)
     metrics = evaluate_run(run, batch_size=32)
     assert metrics["examples"] == len(report(run).splits["report"])
     assert {name: metrics[name] for name in record["metrics"]} == record["metrics"]
@@ -98,6 +104,38 @@ def test_an_empty_list_is_no_error(run: Path) -> None:
 def test_other_classes_and_other_kinds_are_refused(run: Path) -> None:
     with pytest.raises(WeftError, match="holds vector"):
         evaluate_run(run, "diabetes")
+
+
+def rows_of(columns: str, sign: int = 1) -> str:
+    """A CSV file whose last column but one is to be predicted from the first two; the last one must be left out."""
+    lines = [f"{n % 7},{sign * (n % 5)},{'yes' if n % 7 > 3 else 'no'},{n}" for n in range(200)]
+    return "\n".join([columns, *lines]) + "\n"
+
+
+def test_another_source_is_read_as_the_run_s_own_was(tmp_path: Path) -> None:
+    """With its target and its inputs, whatever else the file holds; other columns would be taken for these."""
+    (tmp_path / "own.csv").write_text(rows_of("a,b,grade,label"))
+    own = session.replace(configure("mlp", steps=20), source=str(tmp_path / "own.csv"))
+    own = session.replace(own, reading=session.replace(own.reading, target="grade", inputs=("a", "b")))
+    train(own, tmp_path / "run")
+    (tmp_path / "other.csv").write_text(rows_of("a,b,grade,label", -1))
+    assert evaluate_run(tmp_path / "run", str(tmp_path / "other.csv"))["examples"] == 40
+    assert evaluate_run(tmp_path / "run")["accuracy"] == record_of(tmp_path / "run")["metrics"]["accuracy"]
+    (tmp_path / "own.csv").write_text(rows_of("a,b,grade,label", -1))
+    with pytest.raises(WeftError, match="has changed since the run began"):
+        evaluate_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("columns", ["b,a", "a,b,c"])
+def test_other_columns_are_refused(columns: str, tmp_path: Path) -> None:
+    def file(name: str, columns: list[str]) -> str:
+        rows = [",".join([*(str((n * at) % 7) for at, _ in enumerate(columns, 1)), "ny"[n % 7 > 3]]) for n in range(99)]
+        (tmp_path / name).write_text("\n".join([",".join([*columns, "label"]), *rows]) + "\n")
+        return str(tmp_path / name)
+
+    train(session.replace(configure("mlp", steps=5), source=file("own.csv", ["a", "b"])), tmp_path / "run")
+    with pytest.raises(WeftError, match=rf"other columns \({', '.join(columns.split(','))}\) than .* \(a, b\)"):
+        evaluate_run(tmp_path / "run", file("other.csv", columns.split(",")))
 
 
 def test_what_is_no_network_is_refused(tmp_path: Path, run: Path) -> None:

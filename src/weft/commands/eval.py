@@ -17,7 +17,7 @@ class Arguments:
     run: Positional[Path]
     """Run folder."""
     source: Positional[str | None] = None
-    """Source to evaluate on; by default the run's own."""
+    """Source to evaluate on, read as the run's own was (target, inputs, task, bad rows); by default the run's own."""
     split: str = "report"
     """Split of that source: train, select, report, or one of its own names."""
     batch_size: int = 256

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from weft.data.loader import batches
+from weft.data.preprocess import VectorTransform
 from weft.data.source import Source, open_source
 from weft.errors import WeftError
 from weft.training.evaluation import outputs_of
@@ -24,9 +25,11 @@ def evaluate_run(path: Path, source: str | None = None, split: str = "report", b
 
 def evaluate_classifier(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
     """The same for a run that has learnt targets, classes or numbers."""
-    config = open_run(path).labelled()
-    predictor = load(path)
-    opened = open_source(config.source, config.reading) if source is None else open_source(source)
+    folder, predictor = open_run(path), load(path)
+    config, plan = folder.labelled(), folder.plan()
+    opened = open_source(source or config.source, config.reading)
+    if source is None and plan is not None:
+        opened.require(plan.fingerprint)
     check(predictor, opened)
     loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
     outputs, targets = outputs_of(predictor.network, loader)
@@ -36,7 +39,7 @@ def evaluate_classifier(path: Path, source: str | None, split: str, batch_size: 
 
 
 def check(predictor: Predictor, source: Source) -> None:
-    """Refuse a source of another kind or with other classes."""
+    """Refuse a source of another kind, with other classes or other columns."""
     modality = "text" if source.modality == "pair" else source.modality
     if modality != predictor.modality:
         raise WeftError(f"the network takes {predictor.modality}, {source.name} holds {modality}")
@@ -44,4 +47,10 @@ def check(predictor: Predictor, source: Source) -> None:
         raise WeftError(
             f"{source.name} has other targets ({source.task}: {', '.join(source.classes[:5])}) than the network "
             f"({predictor.card.task}: {', '.join(predictor.classes[:5])})"
+        )
+    known = predictor.transform.columns if isinstance(predictor.transform, VectorTransform) else ()
+    if known and list(known) != source.columns:  # a row is told by the places of its numbers alone
+        raise WeftError(
+            f"{source.name} has other columns ({', '.join(source.columns[:8])}) than the network was trained on "
+            f"({', '.join(known[:8])}); give it the same columns in the same order"
         )
