@@ -18,7 +18,8 @@ import pytest
 import yaml
 from PIL import Image
 
-from weft.commands.main import dispatch, main
+from weft.commands import train
+from weft.commands.main import dispatch, main, parse
 from weft.errors import WeftError
 
 QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
@@ -84,6 +85,35 @@ def test_what_cannot_be_trained_is_answered_in_a_sentence(run: Path, tmp_path: P
     assert "needs several processes" in refusal("train", "digits", *QUICK, "--strategy", "ddp", *output)
     assert "there is no recipe 'digits/mixr'; did you mean digits/mixer" in refusal("train", "--recipe", "digits/mixr")
     assert not (tmp_path / "out").exists(), "a refused run leaves no folder"
+
+
+def test_several_processes_are_not_started_for_what_they_would_refuse(tmp_path: Path) -> None:
+    several = ["--processes", "2", "--output", str(tmp_path / "out")]
+    assert "did you mean mlp" in refusal("train", "digits", "--model", "mpl", *several)
+    assert "takes text, but digits holds images" in refusal("train", "digits", "--model", "bert_tiny", *several)
+    assert "does not work with --strategy fsdp" in refusal(
+        "train", "digits", *QUICK, "--opt", "lamb", "--strategy", "fsdp", *several
+    )
+    assert not (tmp_path / "out").exists(), "the corrected command would find the folder in use"
+
+
+def test_several_processes_are_told_what_may_change(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words that torchrun is given, parsed again, ask for the same."""
+    started: list[list[str]] = []
+
+    def become(program: str, words: list[str], environment: dict[str, str]) -> None:
+        started.append(words)
+        raise SystemExit
+
+    monkeypatch.setattr(os, "execve", become)
+    changes = ["--device", "cpu", "--workers", "0", "--price-per-hour", "2.5", "--tensorboard", "--strategy", "ddp"]
+    for words in (["--resume", str(run), *changes], ["digits", *QUICK, *changes, "--output", str(tmp_path / "new")]):
+        with pytest.raises(SystemExit):
+            dispatch(["train", *words, "--processes", "2"])
+        given = started[-1][started[-1].index("--resume") :]
+        asked = parse(train.Arguments, "train", given, train.defaults(given)).config.execution
+        found = (asked.device, asked.workers, asked.price_per_hour, asked.tensorboard, asked.strategy)
+        assert found == ("cpu", 0, 2.5, True, "ddp")
 
 
 def test_folders_that_cannot_be_used_are_named(run: Path, tmp_path: Path) -> None:

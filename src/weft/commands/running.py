@@ -99,15 +99,34 @@ def run(arguments: Arguments) -> int:
         assert folder is not None
         from weft.training.launch import launch
 
-        launch(folder, arguments.processes, arguments.config.execution.strategy)
+        launch(folder, arguments.processes, changed_flags(folder, arguments.config))
     return train(arguments, folder)
 
 
 def prepare(arguments: Arguments) -> Path:
-    """A folder with the configuration alone, for several processes to find."""
+    """A folder with the configuration alone, for several processes to find.
+
+    What they would refuse is refused here, once and in a sentence: torchrun would start them again and again.
+    """
+    from weft.training.prepare import gather
+    from weft.training.session import check_strategy
+
+    check_strategy(arguments.config)
+    gather(arguments.config)
     path = arguments.output or default_output(arguments.config)
     create(path).write_asked(arguments.config)
     return path
+
+
+def changed_flags(folder: Path, config: AnyConfig) -> list[str]:
+    """The flags that tell the processes of a resumed run what may change and did."""
+    stored, words = open_run(folder).config().execution, []
+    for name in sorted(MAY_CHANGE):
+        value, flag = getattr(config.execution, name), name.replace("_", "-")
+        if value == getattr(stored, name):
+            continue
+        words += [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+    return words
 
 
 def train(arguments: Arguments, folder: Path | None) -> int:

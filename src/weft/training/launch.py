@@ -10,10 +10,10 @@ from typing import NoReturn
 RESTARTS = 3
 
 
-def launch(folder: Path, processes: int, strategy: str) -> NoReturn:
+def launch(folder: Path, processes: int, flags: list[str]) -> NoReturn:
     """Become torchrun, which starts `processes` ranks of `weft train --resume folder` and restarts them when one dies.
 
-    The process is replaced, so that signals reach torchrun directly.
+    They get `flags` as well. The process is replaced, so that signals reach torchrun directly.
     """
     cores = len(os.sched_getaffinity(0))
     environment = {
@@ -23,8 +23,7 @@ def launch(folder: Path, processes: int, strategy: str) -> NoReturn:
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    worker = ["-m", "weft", "train", "--resume", str(folder)]
-    chosen = [] if strategy == "auto" else ["--strategy", strategy]
-    command = [sys.executable, *torchrun, f"--max-restarts={RESTARTS}", *worker, *chosen]
+    worker = ["-m", "weft", "train", "--resume", str(folder), *flags]
+    command = [sys.executable, *torchrun, f"--max-restarts={RESTARTS}", *worker]
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)

@@ -60,7 +60,7 @@ def start(
     """
     started = time.perf_counter()
     team = join(config.execution.device, config.execution.strategy)
-    check_strategy(config, team)
+    check_strategy(config)
     folder = RunFolder(path)
     if team.rank == 0:
         run_folder.create(path)
@@ -83,11 +83,11 @@ def resume(path: Path, display: Silent | None = None, execution: Any = None, ope
         return Outcome(path, record, fresh=False)
     config = config if execution is None else replace(config, execution=execution)
     team = join(config.execution.device, config.execution.strategy)
-    check_strategy(config, team)
+    check_strategy(config)
     return work(folder, config, team, display or choose_display(team.rank), started, opened)
 
 
-def check_strategy(config: AnyConfig, team: Team) -> None:
+def check_strategy(config: AnyConfig) -> None:
     if config.execution.strategy == "fsdp" and config.optimisation.opt not in SHARDED:
         raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
 
