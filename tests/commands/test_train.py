@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import pytest
 import yaml
 from PIL import Image
 
-from weft.commands import train
+from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
 from weft.errors import WeftError
+from weft.training.folder import RunFolder, create
 
 QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
 
@@ -114,6 +116,26 @@ def test_several_processes_are_told_what_may_change(run: Path, tmp_path: Path, m
         asked = parse(train.Arguments, "train", given, train.defaults(given)).config.execution
         found = (asked.device, asked.workers, asked.price_per_hour, asked.tensorboard, asked.strategy)
         assert found == ("cpu", 0, 2.5, True, "ddp")
+
+
+def test_a_restarted_process_goes_on_with_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with one of seed 10, of another rate, or that has ended; brackets in a name are letters."""
+    monkeypatch.chdir(tmp_path)
+    asked = parse(train.Arguments, "train", ["a[b].csv", *QUICK, "--seed", "1"])
+
+    def leave(name: str, **changes: Any) -> RunFolder:
+        folder = create(Path("runs") / name)
+        folder.write_asked(replace(asked.config, **changes))
+        return folder
+
+    leave("a[b].csv-mlp-seed1").write_record({"status": "finished"})
+    assert running.left_behind(asked) is None, "not restarted"
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert running.left_behind(asked) is None, "nothing to go on from"
+    own = leave("a[b].csv-mlp-seed1-2")
+    leave("a[b].csv-mlp-seed1-3", optimisation=replace(asked.config.optimisation, lr=0.5))
+    leave("a[b].csv-mlp-seed10", seed=10)
+    assert running.left_behind(asked) == own.path
 
 
 def test_folders_that_cannot_be_used_are_named(run: Path, tmp_path: Path) -> None:

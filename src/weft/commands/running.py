@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -133,8 +134,8 @@ def train(arguments: Arguments, folder: Path | None) -> int:
     """Run in this process."""
     from weft.training import session
 
-    if folder is None and restarted(arguments):
-        folder = arguments.output or latest_output(arguments.config)
+    if folder is None:
+        folder = left_behind(arguments)
     if folder is not None:
         outcome = session.resume(folder, execution=arguments.config.execution)
     else:
@@ -176,11 +177,12 @@ def refuse_changes(folder: Path, config: AnyConfig) -> None:
         )
 
 
-def restarted(arguments: Arguments) -> bool:
-    """Whether torchrun has started this process again after a failure and there is something to go on from."""
-    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def left_behind(arguments: Arguments) -> Path | None:
+    """What there is to go on from when torchrun has started this process again after a failure."""
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
+        return None
     path = arguments.output or latest_output(arguments.config)
-    return again and path is not None and (path / "run.yaml").is_file()
+    return path if path is not None and (path / "run.yaml").is_file() else None
 
 
 def run_name(config: AnyConfig) -> str:
@@ -194,6 +196,15 @@ def default_output(config: AnyConfig) -> Path:
 
 
 def latest_output(config: AnyConfig) -> Path | None:
-    """The newest folder that `default_output` has named."""
-    found = list(Path("runs").glob(run_name(config) + "*"))
+    """The newest folder that `default_output` has named for this very configuration and whose run has not ended."""
+    found = [path for path in Path("runs").glob(glob.escape(run_name(config)) + "*") if unfinished(path, config)]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def unfinished(path: Path, config: AnyConfig) -> bool:
+    """Whether `path` holds a run of this configuration without a record."""
+    try:
+        folder = open_run(path)
+        return folder.config() == config and folder.record() is None
+    except WeftError:
+        return False
