@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,6 +144,7 @@ def test_folders_that_cannot_be_used_are_named(run: Path, tmp_path: Path) -> Non
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("precious")
     assert "not empty" in refusal("train", "digits", *QUICK, "--output", str(tmp_path / "full"))
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.txt"]
     assert (tmp_path / "full" / "thesis.txt").read_text() == "precious"
     assert "cannot write to" in refusal("train", "digits", *QUICK, "--output", "/proc/nowhere")
     assert "not a run folder" in refusal("train", "--resume", str(tmp_path))
@@ -204,6 +206,10 @@ def test_predict_reads_files_and_standard_input(
     assert [line["predictions"][0]["class"] for line in lines] == [row["class_1"] for row in rows]
     assert "takes images, not text" in refusal("predict", str(run), "--text", "hello")
     assert "there is no file" in refusal("predict", str(run), "nowhere.png")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("nowhere.png\n"))
+    assert "cannot read the image nowhere.png: No such file" in refusal("predict", str(run))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\n"), encoding="utf-8"))
+    assert "standard input is not UTF-8 text" in refusal("predict", str(run))
 
 
 def test_predict_takes_texts_and_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,8 +232,6 @@ def test_predict_takes_texts_and_rows(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_runs_lists_and_prunes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import shutil
-
     shutil.copytree(run, tmp_path / "all" / "copy")
     (tmp_path / "all" / "odd").mkdir()
     (tmp_path / "all" / "odd" / "run.yaml").write_text("format: [")
@@ -244,6 +248,31 @@ def test_runs_lists_and_prunes(run: Path, tmp_path: Path, capsys: pytest.Capture
     assert not (tmp_path / "all" / "copy" / "checkpoints").exists()
     assert (tmp_path / "all" / "copy" / "model.safetensors").is_file()
     assert "there is no folder" in refusal("runs", str(tmp_path / "nowhere"))
+
+
+def test_one_odd_folder_does_not_hide_the_others(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record without a key, and a folder whose lock cannot be opened, as someone else's cannot."""
+    for name in ("lacking", "locked"):
+        (tmp_path / name).mkdir()
+        shutil.copy(run / "run.yaml", tmp_path / name)
+    (tmp_path / "lacking" / "record.json").write_text('{"status": "finished"}')
+    (tmp_path / "locked" / ".lock").mkdir()
+    shutil.copytree(run, tmp_path / "sound")
+    assert dispatch(["runs", str(tmp_path), "--json"]) == 0
+    rows: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["status"] for row in rows] == ["unreadable", "unreadable", "finished"]
+    assert rows[0]["metric"] == "the record lacks 'metric'" and ".lock" in rows[1]["metric"]
+    assert dispatch(["runs", str(tmp_path)]) == dispatch(["runs", "prune", str(tmp_path)]) == 0
+
+
+def test_a_damaged_record_is_written_anew_by_resuming(run: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(run, again)
+    (again / "record.json").write_text('{"status": "fini')
+    with pytest.warns(UserWarning, match=r"record\.json is damaged: .*--resume .*writes it anew"):
+        assert dispatch(["train", "--resume", str(again)]) == 0
+    before, after = (json.loads((folder / "record.json").read_text()) for folder in (run, again))
+    assert after["status"] == "finished" and after["metrics"] == before["metrics"]
 
 
 def test_verify_says_same(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,6 +154,10 @@ def test_what_is_no_network_is_refused(tmp_path: Path, run: Path) -> None:
     (broken / "config.json").write_text(json.dumps(stored))
     with pytest.raises(WeftError, match="upgrade weft"):
         read_card(broken)
+    for content in ("", "[]", '{"weft": 3}', '{"weft": {"format": 1}}', '{"weft": {"format": 1, "network": 3}}'):
+        (broken / "config.json").write_text(content)
+        with pytest.raises(WeftError, match="not written by weft, or is damaged"):
+            read_card(broken)
 
 
 def test_regression_answers_in_the_unit_of_its_targets(tmp_path: Path) -> None:

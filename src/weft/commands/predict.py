@@ -61,8 +61,17 @@ def inputs(arguments: Arguments, predictor: Predictor) -> Iterator[Item]:
             raise WeftError(f"there is no file {path}")
         yield from of_file(path, predictor)
     if not arguments.text and not arguments.files:
-        lines = (line.rstrip("\n") for line in sys.stdin)
-        yield from of_lines((line for line in lines if line), predictor)
+        yield from of_lines(standard_input(), predictor)
+
+
+def standard_input() -> Iterator[str]:
+    """The lines of standard input, empty ones left out."""
+    try:
+        for line in sys.stdin:
+            if line.rstrip("\n"):
+                yield line.rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise WeftError(f"standard input is not UTF-8 text: {error}") from error
 
 
 def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
@@ -70,9 +79,11 @@ def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
     if predictor.modality == "image":
         return [(str(path), path)]
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise WeftError(f"{path} is not UTF-8 text: {error}") from error
+    except OSError as error:
+        raise WeftError(f"cannot read {path}: {error.strerror}") from error
     return of_lines((line for line in lines if line.strip()), predictor)
 
 

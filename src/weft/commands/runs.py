@@ -14,6 +14,8 @@ from tyro.conf import Positional
 from weft.errors import WeftError
 from weft.training.folder import RunFolder
 
+UNREADABLE = (WeftError, OSError, KeyError, TypeError)  # a folder of someone else's, or a record without its keys
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -55,13 +57,22 @@ def summary(found: RunFolder) -> dict[str, Any]:
     row = {"run": str(found.path), "status": "unreadable", **row}
     try:
         config, record = found.config(), found.record()
-        row |= {"source": config.source, "model": config.model, "status": found.status()}
-    except WeftError as error:
-        return row | {"metric": str(error)}
-    if record is not None:
-        row |= {"metric": record["metric"], "value": record["metrics"][record["metric"]], "steps": record["steps"]}
-        row |= {"seconds": record["wall_seconds"], "cost": record["cost"]}
-    return row
+        stated = {"source": config.source, "model": config.model, "status": found.status()}
+        return row | stated | (results(record) if record is not None else {})
+    except UNREADABLE as error:
+        return row | {"metric": told(error)}
+
+
+def results(record: dict[str, Any]) -> dict[str, Any]:
+    """The columns of the table that a record fills."""
+    metric = record["metric"]
+    result = {"metric": metric, "value": record["metrics"][metric], "steps": record["steps"]}
+    return result | {"seconds": record["wall_seconds"], "cost": record["cost"]}
+
+
+def told(error: Exception) -> str:
+    """Why a folder cannot be read."""
+    return f"the record lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
 def show_json(rows: list[dict[str, Any]]) -> None:
@@ -89,7 +100,7 @@ def prune(folder: Path, apply: bool) -> int:
     for found in find(folder):
         try:
             status, begun = found.status(), found.plan() is not None
-        except WeftError:
+        except UNREADABLE:
             continue  # not ours to judge
         if status == "finished" and found.checkpoints.is_dir():
             doomed.append((found.checkpoints, "checkpoints"))

@@ -221,7 +221,10 @@ def centre_crop(image: Tensor, side: int) -> Tensor:
 
 def _image_bytes(raw: Any) -> Any:
     if isinstance(raw, str | os.PathLike):
-        return Path(raw).read_bytes()
+        try:
+            return Path(raw).read_bytes()
+        except OSError as error:
+            raise WeftError(f"cannot read the image {raw}: {error.strerror}") from error
     if hasattr(raw, "convert") and hasattr(raw, "mode"):  # a Pillow image
         return np.array(raw.convert("RGB")).transpose(2, 0, 1)
     return raw

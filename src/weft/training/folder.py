@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -77,14 +78,18 @@ class RunFolder:
         write_bytes(self.path / "run.yaml", yaml_file.dump(content).encode())
 
     def record(self) -> dict[str, Any] | None:
-        """What came out, or None while the run has not ended."""
+        """What came out, or None while the run has not ended; nor has it where the record is damaged."""
         path = self.path / "record.json"
         if not path.is_file():
             return None
         try:
             content: dict[str, Any] = json.loads(path.read_text())
-        except ValueError as error:
-            raise WeftError(f"{path} is damaged: {error}; `weft train --resume {self.path}` writes it anew") from error
+            if "status" not in content:
+                raise ValueError("it does not say how the run ended")
+        except (ValueError, TypeError) as error:
+            again = f"`weft train --resume {self.path}` writes it anew"
+            warnings.warn(f"{path} is damaged: {error}; {again}", stacklevel=2)
+            return None
         return content
 
     def write_record(self, content: dict[str, Any]) -> None:
@@ -120,12 +125,11 @@ def create(path: Path) -> RunFolder:
         )
     try:
         path.mkdir(parents=True, exist_ok=True)
-        occupied = any(path.iterdir())
+        if any(path.iterdir()):
+            raise WeftError(f"{path} exists and is not empty; choose another --output")
         (path / ".lock").touch()
     except OSError as error:
         raise WeftError(f"cannot write to {path}: {error.strerror}; choose another --output") from error
-    if occupied:
-        raise WeftError(f"{path} exists and is not empty; choose another --output")
     return RunFolder(path)
 
 

@@ -66,17 +66,18 @@ def write_network(
 
 def read_card(folder: Path) -> tuple[Card, NetworkConfig]:
     """What config.json describes."""
+    path = folder / "config.json"
     try:
-        stored: dict[str, Any] = json.loads((folder / "config.json").read_text())["weft"]
+        stored: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))["weft"])
+        version = stored.pop("format", None)
+        if not isinstance(version, int) or version > FORMAT:
+            raise WeftError(f"{path} has format {version}, this weft knows {FORMAT}; upgrade weft")
+        network = config_from_dict(dict(stored.pop("network")))
+        return Card(**stored), network
     except FileNotFoundError as error:
         raise WeftError(f"{folder} holds no trained network yet: it has no config.json") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WeftError(f"{folder / 'config.json'} was not written by weft, or is damaged: {error}") from error
-    version = stored.pop("format", None)
-    if not isinstance(version, int) or version > FORMAT:
-        raise WeftError(f"{folder / 'config.json'} has format {version}, this weft knows {FORMAT}; upgrade weft")
-    network = config_from_dict(stored.pop("network"))
-    return Card(**stored), network
+        raise WeftError(f"{path} was not written by weft, or is damaged: {error}") from error
 
 
 def read_network(folder: Path) -> tuple[Card, Network, Transform]:
