@@ -176,6 +176,15 @@ def test_a_loss_that_is_never_finite_gives_the_smallest_rate() -> None:
     assert (lr, curve) == (1e-3, [])
 
 
+def test_lr_auto_without_a_finite_loss_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configure(steps=10)
+    config = session.replace(config, optimisation=session.replace(config.optimisation, lr="auto"))
+    monkeypatch.setattr(probe, "update", lambda *_: (torch.tensor(math.nan), {}, True))
+    with pytest.raises(WeftError, match=r"--lr auto finds no rate: the loss is not finite"):
+        session.start(config, tmp_path / "run", Silent())
+    assert not (tmp_path / "run").exists()
+
+
 def test_lr_auto_trains_with_the_rate_it_found(tmp_path: Path) -> None:
     said: list[str] = []
 

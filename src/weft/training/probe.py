@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import torch
 
+from weft.errors import WeftError
 from weft.training import memory
 from weft.training.config import seconds
 from weft.training.course import save
@@ -181,6 +182,11 @@ def chosen_rate(run: Run) -> float:
         return float(run.team.sum(loss)) if sound else math.nan
 
     lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt])
+    if not curve:
+        raise WeftError(
+            "--lr auto finds no rate: the loss is not finite at the first step already; look for very large numbers "
+            "in the inputs, or give a rate with --lr"
+        )
     run.display.say(draw(curve, lr))
     run.display.say(f"learning rate {lr:g}, found in {len(curve)} steps")
     return lr
