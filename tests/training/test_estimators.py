@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import cross_val_score
@@ -40,6 +41,17 @@ def test_the_same_seed_gives_the_same_network_and_survives_pickling() -> None:
     assert np.array_equal(one.predict(X), same.predict(X))
     assert not np.array_equal(one.predict(X), other.predict(X))
     assert np.array_equal(pickle.loads(pickle.dumps(one)).predict(X), one.predict(X))
+
+
+def test_predicting_leaves_the_network_as_it_is() -> None:
+    """Another thread may be using it."""
+    X, y = load_diabetes(return_X_y=True)
+    model = weft.Regressor(epochs=1).fit(X, y)
+    kinds: list[torch.dtype] = []
+    layer = next(module for module in model._precise.modules() if isinstance(module, torch.nn.Linear))
+    layer.register_forward_hook(lambda *_: kinds.append(next(model.predictor_.network.parameters()).dtype))
+    model.predict(X)
+    assert kinds == [torch.float32]
 
 
 def test_images_and_texts_are_classified_too() -> None:

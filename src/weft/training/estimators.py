@@ -5,6 +5,7 @@ They train with the same loop as `weft train`, in memory: no folder, no probe, n
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -87,6 +88,8 @@ class _Estimator(BaseEstimator):
         config = self._config(len(targets))
         check_source(config, source)
         self.predictor_ = train_in_memory(config, source)
+        vectors = self.predictor_.modality == "vector"
+        self._precise = copy.deepcopy(self.predictor_.network).double() if vectors else None
 
     def save_pretrained(self, folder: str) -> None:
         """Write the network as `weft train` would; `weft.load` reads it."""
@@ -97,15 +100,11 @@ class _Estimator(BaseEstimator):
         """Outputs for checked inputs; vectors in float64, so that a row's result does not depend on its neighbours."""
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
-        if modality_of(X) != "vector":
+        if self._precise is None or modality_of(X) != "vector":
             return self.predictor_.outputs(X)
         rows = self.predictor_.transform.normalize(X).double()  # type: ignore[union-attr]
-        network = self.predictor_.network.double()
-        try:
-            with torch.no_grad():
-                return self.predictor_.card.objective().answers(network(rows))
-        finally:
-            network.float()
+        with torch.no_grad():
+            return self.predictor_.card.objective().answers(self._precise(rows))
 
 
 def train_in_memory(config: RunConfig, source: Source) -> Predictor:
