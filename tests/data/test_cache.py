@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from weft.data import batches, open_source
+from weft.data import SourceConfig, batches, open_source, train_tokenizer
 from weft.data.cache import Cache
 
 BUILD = """
@@ -117,3 +118,19 @@ def test_images_are_decoded_once_and_keyed_by_content_and_size(image_folder: Pat
     victim.write_bytes((image_folder / "dog" / "00.jpeg").read_bytes())
     batches(open_source(image_folder), "train", 4)
     assert len(Cache().entries()) == 7
+
+
+def test_other_columns_of_one_file_have_other_ids(tmp_path: Path) -> None:
+    """The same tokenizer on a pair and on each of its texts: three entries of the cache, not one."""
+    lines = [f"red {n},blue {n} sky,{n % 2}" for n in range(40)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["premise,hypothesis,label", *lines]) + "\n")
+    tokenizer = train_tokenizer(lines, 200)
+
+    def first(**config: Any) -> list[str]:
+        source = open_source(tmp_path / "pairs.csv", SourceConfig(target="label", **config))
+        batch = batches(source, "report", batch_size=1, train=False, tokenizer=tokenizer)[0]
+        return tokenizer.decode(batch.inputs["x"][0].tolist()).split()
+
+    pair = first()
+    assert "red" in pair and "sky" in pair
+    assert "red" not in first(inputs=("hypothesis",)) and "sky" not in first(inputs=("premise",))

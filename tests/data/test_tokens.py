@@ -111,3 +111,36 @@ def test_buckets_save_padding_and_keep_the_order_random():
     longest = lengths[batches].max(1)
     assert abs(np.corrcoef(np.arange(100), longest)[0, 1]) < 0.3  # short and long batches are mixed
     assert not np.array_equal(plan(0), plan(100))
+
+
+def test_every_letter_has_its_place_in_a_vocabulary_with_room_for_it() -> None:
+    letters = [chr(0x4E00 + number) for number in range(60)]
+    tokenizer = train_tokenizer([f"{letter}{letters[0]} ab" for letter in letters], 2 * 63 + 5)
+    ids = [number for letter in letters for number in tokenizer.pieces([letter])[0]]
+    assert tokenizer.unk_id not in ids
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("vocab.txt", None, "there is no tokenizer at"),
+        ("vocab.txt", b"\xff\xfe", "cannot read the vocabulary"),
+        ("tokenizer_config.json", b"{", "is damaged"),
+        ("tokenizer_config.json", b'{"model_max_length": [1]}', "is damaged"),
+    ],
+)
+def test_damaged_tokenizers_are_named(tmp_path: Path, name: str, content: bytes | None, sentence: str) -> None:
+    train_tokenizer(["a b c"], 64).save(tmp_path, 32)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(WeftError, match=sentence):
+        Tokenizer.load(tmp_path / "vocab.txt" if name == "vocab.txt" else tmp_path)
+
+
+def test_a_foreign_vocabulary_is_parted_at_line_feeds_alone(tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "\x85", "word"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8", newline="")
+    tokenizer, longest = Tokenizer.load(tmp_path)
+    assert tokenizer.pieces(["word"]) == [[7]] and longest == 512
+    (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": null}')
+    assert Tokenizer.load(tmp_path)[1] == 512

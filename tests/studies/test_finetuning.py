@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from training.encoders import configure, make_encoder
+from weft.errors import WeftError
 from weft.studies import finetuning
 from weft.studies.finetuning import finetune_all, head_configs, rows_of, show_table
 from weft.training.embeddings.heads import CONTROLS, HEADS
@@ -64,3 +65,19 @@ def test_seeds_of_one_network(encoder: Path, tmp_path: Path, capsys: pytest.Capt
     records = [json.loads(path.read_text()) for path in (tmp_path / "seeds").rglob("record.json")]
     assert sorted(record["config"]["seed"] for record in records) == [0, 1]
     assert all(record["config"]["model"] == encoder.name for record in records)
+
+
+def test_other_weights_to_start_from_are_other_runs(tmp_path: Path) -> None:
+    """The same folder with new weights in it: nothing that stands in the study's folder is taken for done."""
+    folder = make_encoder(tmp_path / "encoder")
+    config = configure(folder, steps=2)
+    first = finetune_all(config, heads=False, seeds=1, folder=tmp_path / "study")
+    make_encoder(folder, depth=2)
+    second = finetune_all(config, heads=False, seeds=1, folder=tmp_path / "study")
+    assert first.jobs[0].name != second.jobs[0].name and second.finished(second.jobs[0])
+
+
+def test_a_start_that_is_not_there_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(WeftError, match="not a folder"):
+        finetune_all(configure(tmp_path / "nowhere"), heads=False, seeds=2, folder=tmp_path / "study")
+    assert not (tmp_path / "study").exists()

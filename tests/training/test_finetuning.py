@@ -23,6 +23,7 @@ from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConf
 from weft.training.finetuning.layers import depth_of, layered_groups
 from weft.training.finetuning.prepare import gather
 from weft.training.folder import open_run
+from weft.training.optimisers import Groups, split_for_muon
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.reevaluation import evaluate_run
 from weft.training.watch import at_chance
@@ -267,3 +268,52 @@ def test_runs_at_chance_are_named() -> None:
     assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "left_chance": True}))
     assert "stayed that of a guess" in str(at_chance({"metrics": metrics, "left_chance": False}))
     assert at_chance({"metrics": {**metrics, "accuracy_interval": [0.35, 0.4]}, "left_chance": True}) is None
+
+
+def test_another_tokenizer_is_noticed(encoder: Path, tmp_path: Path) -> None:
+    """One of as many words passes for the right one; a run that began with the other does not go on."""
+    folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
+    before = gather(configure(folder)).fingerprint
+    stored = json.loads((folder / "tokenizer.json").read_text())
+    words = stored["model"]["vocab"]
+    first, second = [word for word in words if not word.startswith("[")][:2]
+    words[first], words[second] = words[second], words[first]
+    (folder / "tokenizer.json").write_text(json.dumps(stored))
+    with pytest.raises(WeftError, match="has changed since the run began"):
+        gather(configure(folder)).require(before)
+    gather(configure(encoder)).require(before.rpartition("+")[0])  # older runs know the weights alone
+
+
+def test_a_run_whose_tokenizer_was_exchanged_cannot_be_started_from(encoder: Path, tmp_path: Path) -> None:
+    train(configure(encoder, steps=2), tmp_path / "run")
+    weft.data.tokens.train_tokenizer(["ab cd"] * 9, 64).save(tmp_path / "run", LENGTH)
+    with pytest.raises(WeftError, match="do not belong together"):
+        gather(configure(tmp_path / "run"))
+
+
+def test_muon_moves_the_matrices_of_all_layers(encoder: Path) -> None:
+    materials = gather(configure(encoder, opt="muon", layer_decay=1.0))
+    network = materials.create()
+
+    def taken(groups: Groups) -> set[int]:
+        return {id(p) for group in split_for_muon(groups, network) if group["muon"] for p in group["params"]}
+
+    own = taken(network.parameter_groups(0.1))
+    assert taken(materials.groups(network)) == own and len(own) >= 3 * 4
+
+
+def test_the_reporting_split_may_be_called_by_its_own_name(encoder: Path, tmp_path: Path) -> None:
+    """A folder with train and validation alone reports on validation."""
+    lines = sentences().read_text().splitlines()
+    for name, part in {"train": lines[1:200], "validation": lines[200:260]}.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join([lines[0], *part]) + "\n")
+    named = gather(configure(encoder, source=tmp_path, report_split="validation")).batches("report")
+    assert len(named.split) == 60
+
+
+def test_minus_one_beside_zero_and_one_is_a_class_and_said(encoder: Path, tmp_path: Path) -> None:
+    lines = ["text,label", *(f"red ab {n},{n % 3 - 1}" for n in range(60))]
+    (tmp_path / "signs.csv").write_text("\n".join(lines) + "\n")
+    materials = gather(configure(encoder, source=tmp_path / "signs.csv"))
+    assert materials.source.classes == ["-1", "0", "1"]
+    assert any("the label -1 is a class of its own" in note for note in materials.notes)

@@ -30,6 +30,8 @@ class Opening:
         self.ledger = Ledger(config.on_bad)
         self.notes = list(reading.notes)
         self.labels = self._labels()
+        if self.labels.classes == ("-1", "0", "1"):
+            self.notes.append("the label -1 is a class of its own here; if it marks missing labels, remove these rows")
         roles = assign(reading.tables, self._labelled())
         self.notes += roles.notes
         self.splits = self._splits(roles)

@@ -67,7 +67,10 @@ class Network(nn.Module):
             for name, parameter in module.named_parameters(recurse=False):
                 spared = isinstance(module, UNDECAYED_MODULES) or name.startswith(UNDECAYED_NAMES)
                 (undecayed if spared else decayed).append(parameter)
-        return [{"params": decayed, "weight_decay": weight_decay}, {"params": undecayed, "weight_decay": 0.0}]
+        return [
+            {"params": decayed, "weight_decay": weight_decay, "weights": True},
+            {"params": undecayed, "weight_decay": 0.0, "weights": False},
+        ]
 
 
 def uncompiled(network: Network) -> Network:

@@ -49,8 +49,8 @@ def finetune_all(
         ]
         title = f"{'networks on ' if heads else ''}{Path(config.start).resolve().name}, fine-tuned on {facts.name}"
         study = Study(folder, title, facts, [as_arm(*item) for item in configs.items()], jobs, command=command)
-        study.save()
         choose_schedule(pool, configs.values(), say)
+        study.save()
         carry_out(study, pool, jobs, say)
     return study
 

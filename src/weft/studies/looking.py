@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from weft.nn.losses import outputs_for
 from weft.studies.arms import Facts
 from weft.training.config import ReadingConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
+from weft.training.finetuning.start import read_start
 from weft.training.kinds import AnyConfig
 from weft.training.prepare import Opened, gather, open_data, read_source
 from weft.training.pretraining.config import PretrainConfig
@@ -52,7 +54,12 @@ def data_of(config: AnyConfig) -> Any:
 
 def look(config: AnyConfig) -> Facts:
     """What arms must know of the data that a run reads."""
-    return look_at_corpus(config) if isinstance(config, PretrainConfig) else look_at_labelled(config)
+    if isinstance(config, PretrainConfig):
+        return look_at_corpus(config)
+    found = look_at_labelled(config)
+    if isinstance(config, FinetuneConfig):  # other weights to start from make another run
+        return replace(found, fingerprint=f"{found.fingerprint}+{read_start(config.start).fingerprint}")
+    return found
 
 
 def look_at_corpus(config: PretrainConfig) -> Facts:

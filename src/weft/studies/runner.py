@@ -42,12 +42,23 @@ class Pool:
 
     def first(self, task: str, *arguments: Any) -> Any:
         """The answer of one worker, a refusal as the sentence that it is."""
-        try:
-            return self.workers[0].call(task, *arguments)
-        except TaskFailed as failure:
-            raise WeftError(str(failure)) from failure
-        except WorkerDied as death:
-            raise WeftError(f"{task} failed: {death}") from death
+        self.workers[0].ask(task, *arguments)
+        return self.answers(task, self.workers[:1])[0]
+
+    def answers(self, task: str, workers: list[Worker]) -> list[Any]:
+        """What each was asked for; the first failure as a sentence, after all have answered."""
+        found: list[Any] = []
+        trouble: list[WeftError] = []
+        for worker in workers:
+            try:
+                found.append(worker.answer())
+            except TaskFailed as failure:
+                trouble.append(WeftError(str(failure)))
+            except WorkerDied as death:
+                trouble.append(WeftError(f"{task} failed: {death}"))
+        if trouble:
+            raise trouble[0]
+        return found
 
     def spread(self, task: str, arguments: list[Any]) -> None:
         """One task an argument, over all workers."""
@@ -55,8 +66,7 @@ class Pool:
             busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
             for worker, argument in busy:
                 worker.ask(task, argument)
-            for worker, _ in busy:
-                worker.answer()
+            self.answers(task, [worker for worker, _ in busy])
 
     def one_after_the_other(self) -> None:
         """Give the whole machine to one worker."""
@@ -90,11 +100,10 @@ def timed_together(pool: Pool, configs: list[AnyConfig]) -> list[float]:
     """Seconds of a step of each, all workers busy at once on one thread each."""
     for worker in pool.workers:  # opening the data must not disturb the timing of those that have it open
         worker.ask("look", configs[0])
-    for worker in pool.workers:
-        worker.answer()
+    pool.answers("look", pool.workers)
     for worker, config in zip(pool.workers, configs, strict=True):
         worker.ask("step_seconds", config, 1)
-    return [worker.answer() for worker in pool.workers]
+    return pool.answers("step_seconds", pool.workers)
 
 
 def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:

@@ -208,12 +208,13 @@ def by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
 def split_for_muon(groups: Groups, net: torch.nn.Module | None) -> Groups:
     """Cut the groups into hidden matrices, for Muon, and the rest (vectors, first and last layer), for AdamW.
 
-    Matrices are looked for in the first group, that of the decayed weights: positions and tokens are tables.
+    Matrices are looked for in groups of weights, or else in the first group: positions and tokens are tables.
     """
     edges = edge_parameters(net) if net is not None else set()
     result: Groups = []
     for number, group in enumerate(groups):
-        hidden = [p for p in group["params"] if number == 0 and p.ndim >= 2 and id(p) not in edges]
+        weights = group.get("weights", number == 0)
+        hidden = [p for p in group["params"] if weights and p.ndim >= 2 and id(p) not in edges]
         chosen = {id(p) for p in hidden}
         rest = [p for p in group["params"] if id(p) not in chosen]
         result += [{**group, "params": hidden, "muon": True}] if hidden else []

@@ -141,3 +141,12 @@ def test_imdb_and_sst2_are_corpora(datasets: Path) -> None:
     assert len(found) == 67349 and "validation" in found.notes[-1]
     corpus = open_corpus(str(datasets / "imdb" / "unsupervised.parquet"))
     assert len(corpus.documents) == 50_000
+
+
+@pytest.mark.parametrize(
+    "lines", [["Hello there."] * 120, ["Hello there.", "Bye now."] * 75, ["a b c d e f", "a b", "c d", "e f"] * 40]
+)
+def test_texts_too_alike_to_hold_some_out_are_refused(tmp_path: Path, lines: list[str]) -> None:
+    (tmp_path / "corpus.txt").write_text("\n\n".join(lines))
+    with pytest.raises(WeftError, match="too few different texts to hold some out"):
+        open_corpus(str(tmp_path / "corpus.txt"))

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from weft.commands.main import main
+from weft.errors import WeftError
+from weft.studies.experiments import carry
 
 
 def study(words: str, capsys: pytest.CaptureFixture[str] | None = None) -> tuple[int, str]:
@@ -97,11 +100,18 @@ def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
     ("words", "said"),
     [
         ("run e4 pydocs --scale tiny", "there is no scale 'tiny'"),
-        ("run e4 pydocs --scale paper", "the paper scale of e4 is not run here: it needs about 781 hours of an A100"),
-        ("run e6 pydocs --scale paper", "the paper scale of e6 is not run here: it needs BERT-base as --encoder"),
+        (
+            "run e4 pydocs --scale paper",
+            "the paper scale of e4 is not run without a GPU: it needs about 781 hours of an A100",
+        ),
+        (
+            "run e6 pydocs --scale paper",
+            "the paper scale of e6 is not run without a GPU: it needs BERT-base as --encoder",
+        ),
         ("run e4 pydocs --scale smoke --budget 5 --output x", "'5' is not a duration"),
         ("run e4 pydocs --steps 3 --budget 5m", "--steps and --budget contradict each other"),
         ("run e11 --budget 5m", "--budget, --tasks and --encoder are for e4 to e7"),
+        ("run e6 pydocs --scale smoke --encoder nowhere --output x", "nowhere is not a folder; give a run of weft"),
         ("show e5 --output nowhere", "nowhere does not exist"),
     ],
 )
@@ -114,3 +124,11 @@ def test_bad_input_of_e4_to_e7_is_answered_with_a_sentence(words: str, said: str
 def test_a_source_without_text_is_refused(tmp_path: Path, capsys):
     code, printed = study(f"run e4 digits --scale smoke --output {tmp_path / 'e4'}", capsys)
     assert code == 2 and "digits" in printed and "text" in printed
+
+
+def test_the_paper_scale_is_run_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys):
+    monkeypatch.setattr(carry, "has_gpu", lambda: True)
+    monkeypatch.setattr(carry, "Pool", Mock(side_effect=WeftError("workers are started")))
+    code, printed = study(f"run e4 pydocs --scale paper --output {tmp_path / 'e4'}", capsys)
+    assert code == 2 and "workers are started" in printed
+    carry.Pool.assert_called_once_with(1)

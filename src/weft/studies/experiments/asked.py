@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
@@ -58,7 +58,7 @@ def pretraining(asked: Asked, entrant: Entrant, seed: int, steps: int, rows: int
         transform=TokenizingConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         optimisation=OptimisationConfig(batch_size=scale.batch, lr=scale.rate, weight_decay=DECAY),
         budget=BudgetConfig(steps=steps),
-        execution=execution(max(epochs / EVALUATIONS, 1e-6)),
+        execution=execution(scale, max(epochs / EVALUATIONS, 1e-6)),
     )
 
 
@@ -73,7 +73,7 @@ def from_scratch(asked: Asked, entrant: Entrant, task: str, seed: int) -> RunCon
         transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=scale.scratch_rate, weight_decay=DECAY),
         budget=BudgetConfig(epochs=scale.task_epochs),
-        execution=execution(scale.task_epochs / TASK_EVALUATIONS),
+        execution=execution(scale, scale.task_epochs / TASK_EVALUATIONS),
     )
 
 
@@ -92,13 +92,14 @@ def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str)
         thawing=ThawingConfig(frozen=frozen),
         optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=rate, weight_decay=DECAY, sched="linear"),
         budget=BudgetConfig(epochs=scale.task_epochs),
-        execution=execution(scale.task_epochs / TASK_EVALUATIONS),
+        execution=execution(scale, scale.task_epochs / TASK_EVALUATIONS),
     )
 
 
-def execution(eval_every: float) -> ExecutionConfig:
+def execution(scale: Scale, eval_every: float) -> ExecutionConfig:
     """One form of computation for all arms, so that a prediction made before the first run holds for the last."""
-    return ExecutionConfig(precision="float32", compile="no", eval_every=eval_every)
+    precision: Literal["auto", "float32"] = "auto" if scale.name == "paper" else "float32"
+    return ExecutionConfig(precision=precision, compile="no", eval_every=eval_every)
 
 
 def named_tasks(experiment: Experiment, corpus: str, sources: tuple[str, ...]) -> dict[str, str]:

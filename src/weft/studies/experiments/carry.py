@@ -6,6 +6,8 @@ that is comes from the probe, which is made once and kept, so that the same comm
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.errors import WeftError
 from weft.networks.formulas import total_parameters
 from weft.studies.arms import Arm, Facts, group_of
@@ -20,14 +22,15 @@ from weft.studies.study import Job, Study, read_study
 
 def run_experiment(asked: Asked) -> None:
     """Carry out an experiment in its folder, or go on with it; everything is on the disk when this returns."""
-    if asked.scale.name == "paper":
+    paper = asked.scale.name == "paper"
+    if paper and not has_gpu():
         refuse(asked)
     stored = read_prediction(asked.folder)
     check_same(asked, stored)
     if stored is not None and (count := all_done(asked)):
         asked.say(f"all {count} runs are finished already")
         return
-    with Pool(stored.workers if stored else None) as pool:
+    with Pool(stored.workers if stored else 1 if paper else None) as pool:
         known = look(asked, pool)
         prediction = stored or predict(asked, pool, known)
         prediction.save(asked.folder)
@@ -39,12 +42,21 @@ def run_experiment(asked: Asked) -> None:
             carry_out(study, pool, stage, asked.say)
 
 
+def has_gpu() -> bool:
+    """Whether runs have a GPU here, of which one run at a time makes use."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def refuse(asked: Asked) -> None:
-    """The published shapes are for a cluster: say what they are and what they would need."""
+    """The published shapes are for machines with a GPU: say what they are and what they would need."""
     for line in plan_lines(asked.experiment, asked.scale):
         asked.say(line)
     need = needs(asked.experiment, asked.scale, asked.seeds)
-    raise WeftError(f"the paper scale of {asked.experiment.name} is not run here: it needs {need}; use --scale cpu")
+    raise WeftError(
+        f"the paper scale of {asked.experiment.name} is not run without a GPU: it needs {need}; use --scale cpu"
+    )
 
 
 def check_same(asked: Asked, stored: Prediction | None) -> None:
@@ -72,8 +84,28 @@ def all_done(asked: Asked) -> int:
 
 def look(asked: Asked, pool: Pool) -> Known:
     """What the runs have to know of the corpus and of the tasks."""
+    encoder = trained_encoder(asked.encoder) if asked.encoder is not None else ""
     corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
-    return Known(corpus, {task: task_facts(asked, task, pool) for task in asked.tasks})
+    tasks = {task: task_facts(asked, task, pool) for task in asked.tasks}
+    seen = [task for task, facts in tasks.items() if asked.tasks[task] == asked.source and held_out(facts)]
+    notes = [f"pre-training reads the texts that {task} is judged on, without their labels" for task in seen]
+    return Known(replace(corpus, notes=[*corpus.notes, *notes]), tasks, encoder)
+
+
+def held_out(facts: Facts) -> bool:
+    """Whether a source has no test split of its own, so that its reporting rows are among its texts."""
+    return any(note.startswith("no test split") for note in facts.notes)
+
+
+def trained_encoder(folder: str) -> str:
+    """The fingerprint of a trained encoder; what holds none is refused before anything runs."""
+    from weft.networks.config import TextTokensConfig
+    from weft.training.finetuning.start import read_start
+
+    start = read_start(folder)
+    if not isinstance(start.network, TextTokensConfig):
+        raise WeftError(f"{folder} holds no encoder of text; give --encoder a folder of BERT's kind, or leave it out")
+    return start.fingerprint
 
 
 def plan(asked: Asked, prediction: Prediction, known: Known) -> tuple[Study, list[list[Job]]]:

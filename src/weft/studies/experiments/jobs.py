@@ -19,6 +19,7 @@ class Known:
 
     corpus: Facts
     tasks: dict[str, Facts]
+    encoder: str = ""  # fingerprint of the trained one that was given
 
 
 def task_facts(asked: Asked, task: str, pool: Pool) -> Facts:
@@ -45,19 +46,20 @@ def task_jobs(asked: Asked, known: Known, before: list[Job]) -> list[Job]:
     trained = {(job.arm, job.seed): job.name for job in before}
     rows = [entrant for entrant in asked.entrants if entrant.name != ENCODER]
     return [
-        task_job(asked, entrant, task, seed, facts, trained)
-        for task, facts in known.tasks.items()
+        task_job(asked, entrant, task, seed, known, trained)
+        for task in known.tasks
         for seed in range(asked.seeds)
         for entrant in rows
     ]
 
 
 def task_job(
-    asked: Asked, entrant: Entrant, task: str, seed: int, facts: Facts, trained: dict[tuple[str, int], str]
+    asked: Asked, entrant: Entrant, task: str, seed: int, known: Known, trained: dict[tuple[str, int], str]
 ) -> Job:
     """The run of one row on one task."""
+    data = known.tasks[task].fingerprint
     if entrant.start == "scratch":
-        return Job(entrant.name, from_scratch(asked, entrant, task, seed), facts.fingerprint, task)
+        return Job(entrant.name, from_scratch(asked, entrant, task, seed), data, task)
     after = trained[entrant.name, seed] if entrant.start == "pretrained" else trained.get((ENCODER, 0), "")
     config = finetuning(asked, entrant, task, seed, after or str(asked.encoder))
-    return Job(entrant.name, config, facts.fingerprint, task, after)
+    return Job(entrant.name, config, data if after else f"{data}+{known.encoder}", task, after)

@@ -66,7 +66,7 @@ def timed(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[floa
         wave = [configs[number % len(configs)] for number in range(first, first + width)]  # the last one filled up
         for worker, config in zip(pool.workers, wave, strict=True):
             worker.ask("run_seconds", config, pool.threads, asked.scale.probe)
-        found += [worker.answer() for worker in pool.workers]
+        found += pool.answers("run_seconds", pool.workers)
     return found[: len(configs)]
 
 

@@ -44,12 +44,12 @@ class FinetuneMaterials(Materials):
 
     @property
     def fingerprint(self) -> str:
-        return f"{self.source.fingerprint}+{self.start.digest}"
+        return f"{self.source.fingerprint}+{self.start.fingerprint}"
 
     def require(self, fingerprint: str) -> None:
         data, _, start = fingerprint.partition("+")
         self.source.require(data)
-        if start != self.start.digest:
+        if start not in (self.start.fingerprint, self.start.digest):  # older runs know the weights alone
             raise WeftError(f"{self.start.folder} has changed since the run began; restore it or start a new run")
 
     def create(self) -> Network:
@@ -114,6 +114,8 @@ def judged(config: FinetuneConfig, source: Source, split: str = "report") -> str
     """The split that `report` stands for."""
     if split != "report" or config.report_split is None:
         return split
+    if source.splits["report"].origin == config.report_split:  # it is what the source reports on anyway
+        return "report"
     if config.report_split not in source.splits or not source.splits[config.report_split].labelled:
         known = [name for name, found in source.splits.items() if found.labelled and name not in ("train", "select")]
         raise WeftError(f"{source.name} has no labelled split {config.report_split!r}; there are {', '.join(known)}")

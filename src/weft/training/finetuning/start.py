@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from weft.data import preprocess
+from weft.data.fingerprint import digest
 from weft.data.preprocess import TextTransform, Transform
 from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
@@ -40,6 +41,12 @@ class Start:
     @cached_property
     def digest(self) -> str:
         return folder_digest(self.folder)
+
+    @property
+    def fingerprint(self) -> str:
+        """The weights and, where there is one, the tokenizer."""
+        words = self.transform.tokenizer.content() if isinstance(self.transform, TextTransform) else ""
+        return f"{self.digest}+{digest(words)}" if words else self.digest
 
     def seen(self, modality: str) -> str | None:
         """A sentence for pairs of texts whose kind the encoder's own card names among its training data."""
@@ -74,7 +81,10 @@ def read_start(path: str) -> Start:
         raise WeftError(f"{path} is not a folder; give a run of weft, or a downloaded Hugging Face model")
     if is_run(folder):
         check_weights(folder)
-        return Start(folder, read_card(folder)[1], preprocess.load(folder))
+        start = Start(folder, read_card(folder)[1], preprocess.load(folder))
+        if isinstance(start.network, TextConfig) and isinstance(start.transform, TextTransform):
+            check_vocabulary(folder, start.transform.tokenizer, start.network)
+        return start
     if (folder / "run.yaml").is_file():
         raise WeftError(f"the run in {folder} has no trained network yet; finish it: weft train --resume {folder}")
     check_weights(folder)
