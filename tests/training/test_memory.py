@@ -20,3 +20,9 @@ def test_the_peak_of_one_run_is_not_that_of_the_run_before():
     block = torch.ones(20_000_000)
     assert memory.peak() - memory.resident() < 50_000_000
     del block
+
+
+def test_processes_of_one_machine_share_what_is_free(monkeypatch: pytest.MonkeyPatch):
+    whole = memory.available()
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert memory.available() < whole / 2

@@ -55,6 +55,32 @@ def test_the_predicted_memory_is_near_the_peak(tmp_path: Path) -> None:
     assert 0.5 < record["plan"]["memory"] / record["peak_memory"] < 1.5
 
 
+def test_the_predicted_memory_counts_the_copies_that_a_checkpoint_takes(tmp_path: Path) -> None:
+    """A wide network on small batches needs most of its memory when it is saved."""
+    memory.forget_peak()
+    config = session.replace(configure("mlp", steps=5, checkpoint_every=2), network={"hidden": [3000, 3000]})
+    record = train(config, tmp_path / "run")
+    assert 0.9 < record["plan"]["memory"] / record["peak_memory"] < 1.3
+
+
+@pytest.mark.parametrize(("opt", "average"), [("adamw", 0.0), ("sgd", 0.9), ("momentum", 0.0)])
+def test_later_checkpoints_are_larger_as_foreseen(opt: str, average: float, tmp_path: Path) -> None:
+    """By the optimiser's state and the best weights, which that of step 0 has not."""
+    config = session.replace(configure(steps=4, opt=opt, model_ema=average), network={"hidden": [512]})
+
+    def size(step: int) -> int:
+        return (tmp_path / "run" / "checkpoints" / f"{step:08d}" / "state.safetensors").stat().st_size
+
+    class Weigh(Silent):
+        def begin(self, *_: object) -> None:
+            self.first = size(0)
+
+    display = Weigh()
+    session.start(config, tmp_path / "run", display)
+    foreseen = probe.growth(SimpleNamespace(config=config, ema=average or None))  # type: ignore[arg-type]
+    assert size(4) / display.first == pytest.approx(foreseen, rel=0.02)
+
+
 def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> None:
     config = configure()
     config = session.replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import resource
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +17,6 @@ from weft.data.loader import Batch
 from weft.errors import WeftError
 
 MARGIN = 1.15  # buffers of the backward pass and the allocator's waste, beyond what autograd keeps
-COPIES = 3  # of the weights beyond the network's own: gradient, best so far, one in transit to a checkpoint
 
 
 def saved_bytes(forward: Callable[[], Tensor]) -> int:
@@ -46,9 +46,13 @@ def bytes_per_example(net: nn.Module, batch: Batch) -> float:
 
 
 def predicted(net: nn.Module, per_example: float, examples: int, states: int) -> int:
-    """Peak bytes of this process: what it holds now, `states` tensors a weight, and the activations of `examples`."""
+    """Peak bytes of this process: what it holds now, `states` tensors a weight and the best weights, and beside these
+    the larger of a step (gradient, and activations of `examples`) and of a checkpoint on its way to the disk."""
     weights = sum(p.numel() * p.element_size() for p in net.parameters())
-    return int(resident() + weights * (states + COPIES) + MARGIN * per_example * examples)
+    step = weights + MARGIN * per_example * examples
+    # all but the best weights are copied, and then safetensors copies everything twice
+    saving = weights * (1 + states + 2 * (2 + states))
+    return int(resident() + weights * (1 + states) + max(step, saving))
 
 
 def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
@@ -56,14 +60,13 @@ def check(net: nn.Module, per_example: float, examples: int, states: int, parts:
     need, have = predicted(net, per_example, examples, states), resident() + available()
     if need <= have:
         return need
-    room = have - predicted(net, per_example, 0, states)
-    fitting = int(room / (MARGIN * per_example)) if per_example else 0
+    halves = (2**power for power in reversed(range(examples.bit_length())))
+    fitting = next((count for count in halves if predicted(net, per_example, count, states) <= have), 0)
     if fitting < 1:
         raise WeftError(
             f"this network needs {gigabytes(need)} and {gigabytes(have)} are free; even one example is too many: "
             f"choose a smaller network or image"
         )
-    fitting = 2 ** (fitting.bit_length() - 1)
     raise WeftError(
         f"a step needs about {gigabytes(need)} and {gigabytes(have)} are free; use --batch-size {fitting * parts}, or "
         f"keep the batch and use --accumulate {-(-examples * parts // fitting)}"
@@ -96,7 +99,10 @@ def forget_peak() -> None:
 
 
 def available() -> int:
-    """Bytes that can still be had: free memory of the machine, or of the container where that is less."""
+    """Bytes that can still be had: free memory of the machine, or of the container where that is less.
+
+    Processes of one run on one machine share it.
+    """
     limits = [2**62]
     try:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -105,7 +111,7 @@ def available() -> int:
         limits.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
     except (OSError, ValueError, KeyError):
         pass  # no such file, or "max": no limit to be had from it
-    return min(limits)
+    return min(limits) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def gigabytes(number: float) -> str:

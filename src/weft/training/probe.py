@@ -81,7 +81,7 @@ def measure(run: Run, started: float) -> Plan:
 
     Leaves the checkpoint of step 0 behind, and the run as it was.
     """
-    save_seconds = timed(lambda: save(run, Progress()))
+    save_seconds = timed(lambda: save(run, Progress())) * growth(run)
     start = capture(Progress(), run.core, run.optimiser, run.ema)
     need = predicted_memory(run)
     lr = chosen_rate(run)
@@ -164,8 +164,18 @@ def predicted_memory(run: Run) -> int:
     parts = run.config.optimisation.accumulate
     batch = run.train[0]
     per_example = memory.bytes_per_example(run.core, batch)
-    states = STATES.get(run.config.optimisation.opt, 2) + (run.ema is not None)
-    return memory.check(run.core, per_example, -(-len(batch.index) // parts), states, parts * run.team.world)
+    examples = -(-len(batch.index) // parts)
+    return memory.check(run.core, per_example, examples, states(run), parts * run.team.world)
+
+
+def states(run: Run) -> int:
+    """Tensors that optimiser and moving average keep for each weight."""
+    return STATES.get(run.config.optimisation.opt, 2) + (run.ema is not None)
+
+
+def growth(run: Run) -> float:
+    """How many times the checkpoint of step 0 later ones are: that has no optimiser's state and no best weights."""
+    return (2 + states(run)) / (2 if run.ema is not None else 1)
 
 
 def chosen_rate(run: Run) -> float:
