@@ -29,6 +29,23 @@ def test_saved_activations_are_counted_by_example() -> None:
     assert memory.bytes_per_example(net, batch) == pytest.approx(4 * (100 + 50), rel=0.01)
 
 
+def test_inputs_go_where_the_network_is() -> None:
+    """Batches are made in the memory of the machine; `meta` stands for a GPU."""
+    seen: list[str] = []
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.empty(3, device="meta"))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append(x.device.type)
+            return x * self.weight
+
+    memory.bytes_per_example(Net(), Batch({"x": torch.randn(8, 3)}, torch.zeros(8), torch.arange(8), 8))
+    assert seen == ["meta", "meta"]
+
+
 def test_memory_that_will_not_suffice_is_refused_with_a_batch_that_would(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,7 +55,7 @@ def test_memory_that_will_not_suffice_is_refused_with_a_batch_that_would(
 
     def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
         room = memory.predicted(net, per_example, 100, states) - memory.resident()
-        monkeypatch.setattr(memory, "available", lambda: int(room))
+        monkeypatch.setattr(memory, "available", lambda device: int(room))
         seen["need"] = per_example
         return original(net, per_example, examples, states, parts)
 

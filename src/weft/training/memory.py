@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from weft.data.loader import Batch
 from weft.errors import WeftError
 
+CPU = torch.device("cpu")
 MARGIN = 1.15  # buffers of the backward pass and the allocator's waste, beyond what autograd keeps
 
 
@@ -38,18 +39,29 @@ def bytes_per_example(net: nn.Module, batch: Batch) -> float:
     """Growth of the saved activations with each example, from the first two and the first four of a batch."""
 
     def kept(count: int) -> int:
-        inputs = {name: value[:count].clone() for name, value in batch.inputs.items()}
+        inputs = {name: value[:count].clone().to(device_of(net)) for name, value in batch.inputs.items()}
         return saved_bytes(lambda: net(**inputs))
 
     few, more = min(2, len(batch.index)), min(4, len(batch.index))
     return kept(more) / more if more == few else (kept(more) - kept(few)) / (more - few)
 
 
+def device_of(net: nn.Module) -> torch.device:
+    """Where a network is computed."""
+    return next((parameter.device for parameter in net.parameters()), CPU)
+
+
 def predicted(net: nn.Module, per_example: float, examples: int, states: int) -> int:
     """Peak bytes of this process: what it holds now, `states` tensors a weight and the best weights, and beside these
-    the larger of a step (gradient, and activations of `examples`) and of a checkpoint on its way to the disk."""
+    the larger of a step (gradient, and activations of `examples`) and of a checkpoint on its way to the disk.
+
+    On a GPU, of its memory: there best weights and checkpoints take none.
+    """
+    device = device_of(net)
     weights = sum(p.numel() * p.element_size() for p in net.parameters())
     step = weights + MARGIN * per_example * examples
+    if device.type == "cuda":
+        return int(resident(device) + weights * states + step)
     # all but the best weights are copied, and then safetensors copies everything twice
     saving = weights * (1 + states + 2 * (2 + states))
     return int(resident() + weights * (1 + states) + max(step, saving))
@@ -57,7 +69,8 @@ def predicted(net: nn.Module, per_example: float, examples: int, states: int) ->
 
 def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
     """The predicted peak, or an error that names a batch size that would fit."""
-    need, have = predicted(net, per_example, examples, states), resident() + available()
+    device = device_of(net)
+    need, have = predicted(net, per_example, examples, states), resident(device) + available(device)
     if need <= have:
         return need
     halves = (2**power for power in reversed(range(examples.bit_length())))
@@ -73,8 +86,10 @@ def check(net: nn.Module, per_example: float, examples: int, states: int, parts:
     )
 
 
-def resident() -> int:
+def resident(device: torch.device = CPU) -> int:
     """Bytes of memory that this process occupies now."""
+    if device.type == "cuda":
+        return torch.cuda.memory_allocated(device)
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:
@@ -98,11 +113,14 @@ def forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def available() -> int:
+def available(device: torch.device = CPU) -> int:
     """Bytes that can still be had: free memory of the machine, or of the container where that is less.
 
     Processes of one run on one machine share it.
     """
+    if device.type == "cuda":  # what torch has set aside and not given out is free too
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + unused
     limits = [2**62]
     try:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
