@@ -317,3 +317,25 @@ def test_minus_one_beside_zero_and_one_is_a_class_and_said(encoder: Path, tmp_pa
     materials = gather(configure(encoder, source=tmp_path / "signs.csv"))
     assert materials.source.classes == ["-1", "0", "1"]
     assert any("the label -1 is a class of its own" in note for note in materials.notes)
+
+
+def test_evaluating_on_another_source_takes_what_that_one_reports_on(encoder: Path, tmp_path: Path) -> None:
+    """The run's own --target is kept, its --report-split is of its own source alone, and a changed source is noticed."""
+    header, *lines = sentences().read_text().splitlines()
+    header = header.replace("label", "verdict") + ",label"
+
+    def write(name: str, first: int, last: int) -> None:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("\n".join([header, *(row + ",x" for row in lines[first:last])]) + "\n")
+
+    write("own/train.csv", 0, 200)
+    write("own/validation.csv", 200, 260)
+    write("own/test.csv", 260, 300)
+    write("other/all.csv", 300, 400)
+    config = configure(encoder, steps=2, source=tmp_path / "own", target="verdict", report_split="validation")
+    train(config, tmp_path / "run")
+    assert evaluate_run(tmp_path / "run")["examples"] == 60
+    assert evaluate_run(tmp_path / "run", str(tmp_path / "other"))["examples"] in range(18, 23), "a fifth"
+    write("own/validation.csv", 200, 250)
+    with pytest.raises(WeftError, match="changed"):
+        evaluate_run(tmp_path / "run")

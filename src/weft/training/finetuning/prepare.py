@@ -124,12 +124,14 @@ def judged(config: FinetuneConfig, source: Source, split: str = "report") -> str
 
 def evaluate(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
     """Metrics of a fine-tuned network; those on a frozen encoder read the cached embeddings again."""
-    config = open_run(path).config()
+    config, plan = open_run(path).config(), open_run(path).plan()
     assert isinstance(config, FinetuneConfig)
     predictor = load(path)
-    opened = open_source(config.source, config.reading) if source is None else open_source(source)
+    opened = open_source(source or config.source, config.reading)
     check(predictor, opened)
-    split = judged(config, opened, split)
+    if source is None:
+        split = judged(config, opened, split)
+        opened.require(plan.fingerprint.partition("+")[0] if plan else opened.fingerprint)
     encoder = encoder_of(predictor.network.config)
     if encoder is None:
         loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
