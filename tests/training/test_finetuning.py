@@ -320,7 +320,7 @@ def test_minus_one_beside_zero_and_one_is_a_class_and_said(encoder: Path, tmp_pa
 
 
 def test_evaluating_on_another_source_takes_what_that_one_reports_on(encoder: Path, tmp_path: Path) -> None:
-    """The run's own --target is kept, its --report-split is of its own source alone, and a changed source is noticed."""
+    """The run's own --target is kept, its --report-split is of its own source, and a changed source is noticed."""
     header, *lines = sentences().read_text().splitlines()
     header = header.replace("label", "verdict") + ",label"
 
