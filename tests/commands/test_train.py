@@ -90,7 +90,10 @@ def test_what_cannot_be_trained_is_answered_in_a_sentence(run: Path, tmp_path: P
     assert not (tmp_path / "out").exists(), "a refused run leaves no folder"
 
 
-def test_several_processes_are_not_started_for_what_they_would_refuse(tmp_path: Path) -> None:
+def test_several_processes_are_not_started_for_what_they_would_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("this process would have become torchrun"))
     several = ["--processes", "2", "--output", str(tmp_path / "out")]
     assert "did you mean mlp" in refusal("train", "digits", "--model", "mpl", *several)
     assert "takes text, but digits holds images" in refusal("train", "digits", "--model", "bert_tiny", *several)
