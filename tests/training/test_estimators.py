@@ -54,6 +54,22 @@ def test_predicting_leaves_the_network_as_it_is() -> None:
     assert kinds == [torch.float32]
 
 
+@pytest.mark.parametrize("share", [0.01, 0.05])
+def test_a_rare_class_is_fitted_to_the_end(share: float) -> None:
+    """Also where there is nothing to learn but how rare it is."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 4)), rng.random(3000) < share
+    classifier = weft.Classifier(epochs=8, batch_size=16, network={"hidden": [16]}).fit(X, y)
+    assert classifier.predict_proba(X)[:, 1].mean() == pytest.approx(share, abs=0.02)
+
+
+def test_numbers_with_a_heavy_tail_are_fitted_to_the_end() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 4))
+    y = np.exp(1.5 * X[:, 0])
+    assert weft.Regressor(epochs=8, network={"hidden": [32]}).fit(X, y).score(X, y) > 0.3
+
+
 def test_images_and_texts_are_classified_too() -> None:
     X, y = load_digits(return_X_y=True)
     images = (X.reshape(-1, 1, 8, 8) * 15).astype(np.uint8)

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -15,10 +16,12 @@ from torch import nn
 from training.runs import assert_same_bits, configure, curve, last_checkpoint, train
 from weft.errors import WeftError
 from weft.training import prepare, session
+from weft.training.checkpoints import CheckpointStore
 from weft.training.course import ROLLBACKS, TrainingFailed
 from weft.training.display import Silent
 from weft.training.ema import MovingAverage
 from weft.training.journal import read_events
+from weft.training.objective import create_objective
 from weft.training.state import Progress
 from weft.training.watch import Watch, concerned
 
@@ -172,6 +175,49 @@ def test_staying_at_the_guess_is_noticed_when_patience_ends() -> None:
     assert watch.judge(2.2, 2.3, patient=False) is None
 
 
+def test_a_fall_towards_the_guess_is_waited_for_until_it_rests() -> None:
+    """From even odds to the guess of a rare class is a long way."""
+    watch = Watch()
+    assert watch.judge(0.7, 0.056, patient=True) is None
+    assert watch.judge(0.68, 0.056, patient=False) is None
+    assert [watch.judge(0.68, 0.056, patient=False) for _ in range(10)] == [None] * 9 + ["never left chance"]
+    assert watch.judge(0.3, 0.056, patient=False) is None
+    assert {watch.judge(0.3, 0.056, patient=False) for _ in range(20)} == {None}, "it has learnt how rare the class is"
+
+
+def judged(losses: list[float], p: float = 0.01, size: int = 320) -> list[Any]:
+    """What the watch says of networks that lose so many times as much as the guess on windows with a rare class."""
+    watch, rng = Watch(), np.random.default_rng(0)
+    objective = create_objective("binary", np.arange(1000) < 1000 * p)
+    found = []
+    for loss in losses:
+        chance = float(objective.chance(torch.from_numpy(rng.random(size) < p).float(), size))
+        found.append(watch.judge(loss * chance, objective.guess, False, chance, size / objective.spread))
+    return found
+
+
+def test_a_constant_answer_to_a_rare_class_has_not_diverged() -> None:
+    """Windows without the class are easier than the guess, others harder: they are compared on the same examples."""
+    assert "diverged" not in judged([1.0] * 2000)
+    luck = np.random.default_rng(1).uniform(0.2, 1.4, 2000)
+    assert "diverged" not in judged(list(luck)), "no single window may decide"
+
+
+def test_a_rare_class_that_is_forgotten_is_noticed() -> None:
+    assert "diverged" in judged([1.0] * 50 + [0.3] * 50 + [1.01] * 50)[100:]
+
+
+def test_a_rare_class_is_learnt_without_a_roll_back(tmp_path: Path) -> None:
+    """The loss is still far above the guess when patience ends, and windows without the class are below half of it."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 4))
+    lines = ["a,b,c,d,label", *(",".join(f"{x:.3f}" for x in row) + f",{'ny'[int(row[0] > 2.2)]}" for row in rows)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    config = configure(steps=600, network={"hidden": [16]}, checkpoint_every=100, log_every=10, eval_every=5.0)
+    record = train(session.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
+    assert record["rollbacks"] == []
+
+
 def test_the_layer_concerned_is_named_by_the_norms() -> None:
     norms = {
         "gradient_norm": {"a": 1.0, "b": math.inf, "c": 1e-6},
@@ -230,6 +276,20 @@ def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
     assert records[0]["rollbacks"] == records[1]["rollbacks"]  # type: ignore[index]
 
 
+def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Path) -> None:
+    config = configure(steps=30, log_every=5)
+    train(config, tmp_path / "whole")
+    assert session.start(config, tmp_path / "cut", Stop(15)).record is None
+    older = last_checkpoint(tmp_path / "cut")
+    del older.numbers["guess_sum"]
+    older.numbers["watch"] = {name: older.numbers["watch"][name] for name in ("first", "lowest", "left_chance")}
+    CheckpointStore(tmp_path / "cut" / "checkpoints").save(older)
+    session.resume(tmp_path / "cut", Silent())
+    one, other = (last_checkpoint(tmp_path / name).tensors for name in ("whole", "cut"))
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+    assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
+
+
 def test_a_time_budget_is_resumed_with_the_steps_it_was_turned_into(tmp_path: Path) -> None:
     config = configure("mlp", log_every=5)
     config = session.replace(config, budget=type(config.budget)(budget="3s"))
@@ -261,7 +321,6 @@ def test_a_changed_source_is_refused_at_resume(tmp_path: Path) -> None:
 
 def test_the_probe_leaves_no_trace(tmp_path: Path) -> None:
     """Batch norm's running statistics included: step 0 is the network as it was made."""
-    from weft.training.checkpoints import CheckpointStore
     from weft.training.prepare import create_network, gather
 
     config = configure("resnet", steps=4, checkpoint_every=4)

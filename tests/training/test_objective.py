@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +64,28 @@ def test_the_guess_is_the_loss_of_the_best_constant_output(task: str, labels: np
 
     descent.step(loss)
     assert objective.guess == pytest.approx(float(loss()), abs=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("task", "weights"), [("classes", "balanced"), ("binary", None), ("regression", None)])
+def test_the_guess_is_what_a_constant_answer_loses_on_all_examples(task: str, weights: Any, smoothing: float) -> None:
+    """Batch by batch it loses more or less, and the parts of micro-batches add up."""
+    smoothing = 0.0 if task == "regression" else smoothing
+    labels = np.array([0, 1, 1, 1.0]) if task == "binary" else LABELS
+    objective = create_objective(task, labels.astype(np.float32), 2 if task == "binary" else 3, smoothing, weights)
+    targets = torch.tensor(labels, dtype=torch.int64 if task == "classes" else torch.float32)
+    count = objective.count(targets, len(targets), lambda total: total)
+    parts = [objective.chance(targets[cut], count) for cut in (slice(0, 1), slice(1, 4), slice(4, None))]
+    assert float(sum(parts)) == pytest.approx(objective.guess, rel=1e-5)
+
+
+def test_the_spread_tells_how_few_examples_carry_the_loss_of_a_guess() -> None:
+    assert create_objective("classes", np.arange(7), 7).spread == pytest.approx(1)
+    assert 50 < create_objective("binary", np.arange(1000) < 10).spread < 100
+    rng = np.random.default_rng(0)
+    assert create_objective("regression", rng.normal(size=10_000)).spread == pytest.approx(3, abs=0.2)
+    assert create_objective("regression", np.exp(1.5 * rng.normal(size=10_000))).spread > 50
+    assert create_objective("regression", np.ones(5)).spread == 1
 
 
 def test_numbers_are_learnt_in_units_of_their_deviation() -> None:

@@ -39,8 +39,10 @@ def waiting(batches: Iterable[Batch], progress: Progress) -> Iterator[Batch]:
 
 def log(run: Run, progress: Progress, batch: Batch, lr: float, norms: Norms) -> Trouble | None:
     """Add a point to the curve and judge the mean loss since the last one."""
-    loss = float(run.team.sum(progress.loss_sum)) / max(progress.loss_count, 1)
-    progress.loss_sum, progress.loss_count = torch.zeros_like(progress.loss_sum), 0
+    batches = max(progress.loss_count, 1)
+    loss, chance = (total / batches for total in totals(run, progress))
+    progress.loss_sum, progress.guess_sum = torch.zeros_like(progress.loss_sum), torch.zeros_like(progress.guess_sum)
+    progress.loss_count = 0
     progress.loss, progress.lr = loss, lr
     event = {
         "kind": "train",
@@ -52,11 +54,20 @@ def log(run: Run, progress: Progress, batch: Batch, lr: float, norms: Norms) -> 
         **norms,
     }
     add(run, progress, event)
-    wrong = progress.watch.judge(loss, run.objective.guess, patient=progress.step < run.plan.patience)
+    evidence = batches * run.config.optimisation.batch_size / run.objective.spread
+    wrong = progress.watch.judge(
+        loss, run.objective.guess, progress.step < run.plan.patience, chance=chance, evidence=evidence
+    )
     hopeless = run.store is None or len(progress.rollbacks) >= ROLLBACKS
     if wrong is None or (wrong == "never left chance" and hopeless):
         return None
     return explain(run, progress, batch, wrong, norms, loss)
+
+
+def totals(run: Run, progress: Progress) -> list[float]:
+    """Over all ranks: the batch losses since the last point of the curve, and those of a guess on the same batches."""
+    sums = [total.to(run.team.device) for total in (progress.loss_sum, progress.guess_sum)]
+    return [float(total) for total in run.team.sum(torch.stack(sums))]
 
 
 def add(run: Run, progress: Progress, event: dict[str, Any]) -> None:
@@ -96,9 +107,9 @@ def save(run: Run, progress: Progress) -> None:
     if run.store is None:
         return
     started = time.perf_counter()
-    totals = run.team.sum(progress.loss_sum)
+    sums = totals(run, progress)
     checkpoint = capture(progress, run.core, run.optimiser, run.ema)
-    checkpoint.numbers["loss_sum"] = float(totals)
+    checkpoint.numbers["loss_sum"], checkpoint.numbers["guess_sum"] = sums
     if run.team.rank == 0:
         run.store.save(checkpoint)
         due = [step for step in run.store.steps() if run.plan.due_checkpoint(step)]
@@ -109,11 +120,14 @@ def save(run: Run, progress: Progress) -> None:
 def resume(run: Run, checkpoint: Checkpoint) -> Progress:
     """Put the run where the checkpoint was taken."""
     restore(checkpoint, run.core, run.optimiser, run.ema)
+    numbers = checkpoint.numbers
+    numbers.setdefault("guess_sum", run.objective.guess * numbers["loss_count"])  # an older version stored none
     progress = Progress.from_checkpoint(checkpoint)
     if progress.step == 0:  # stored before the number format was chosen
         progress.scaling = scaling_for(run.plan.precision)
     share = 1.0 if run.team.rank == 0 else 0.0  # sums over ranks were stored; one rank carries them on
     progress.loss_sum = (progress.loss_sum * share).to(run.team.device)
+    progress.guess_sum = (progress.guess_sum * share).to(run.team.device)
     return progress
 
 

@@ -66,9 +66,16 @@ def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
     progress.step += 1
     if not sound:
         return explain(run, progress, batch, "not a number", norms)
-    progress.loss_sum += loss
+    progress.loss_sum = progress.loss_sum + loss
+    progress.guess_sum = progress.guess_sum + chance(run, batch)
     progress.loss_count += 1
     return log(run, progress, batch, lr, norms) if logging else None
+
+
+def chance(run: Run, batch: Batch) -> Tensor:
+    """This rank's share of the loss of a batch if its answers did not depend on the inputs."""
+    targets = batch.targets.to(run.team.device)
+    return run.objective.chance(targets, run.objective.count(targets, batch.size, run.team.sum))
 
 
 def thaw(group: dict[str, Any], epoch: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -30,6 +30,10 @@ class Goal(Protocol):
         """Loss of the best answer that does not look at the inputs."""
 
     @property
+    def spread(self) -> float:
+        """How unevenly that loss falls on examples: 1 when on all alike, 100 when one in a hundred carries it."""
+
+    @property
     def metric(self) -> str:
         """Name of the number that selection goes by."""
 
@@ -42,6 +46,9 @@ class Goal(Protocol):
 
     def share(self, outputs: Tensor, targets: Tensor, count: Tensor | int) -> Tensor:
         """Contribution of a micro-batch to the loss of its batch: ()."""
+
+    def chance(self, targets: Tensor, count: Tensor | int) -> Tensor:
+        """What `share` would be for the answer that does not look at the inputs: ()."""
 
     def mean_loss(self, outputs: Tensor, targets: Tensor) -> float:
         """Loss over a whole split."""
@@ -65,6 +72,9 @@ class Objective:
     scale: float = 1.0
     guess: float = math.inf
     """loss of the best constant answer: a network that stays there has learnt nothing from its inputs"""
+    constant: Tensor = field(default_factory=lambda: torch.zeros(1))
+    """that answer, as a network's outputs for one example"""
+    spread: float = 1.0
     lower_is_better = False
 
     @property
@@ -99,6 +109,10 @@ class Objective:
         """Contribution of a micro-batch to the loss of a batch whose example weights sum to `count`: ()."""
         return self.losses(outputs, targets).sum() / count
 
+    def chance(self, targets: Tensor, count: Tensor | int) -> Tensor:
+        """What `share` is for the best constant answer: ()."""
+        return self.share(self.constant.to(targets.device).expand(len(targets), -1), targets, count)
+
     def mean_loss(self, outputs: Tensor, targets: Tensor) -> float:
         """Loss over a whole split, without label smoothing's floor being hidden: the training objective itself."""
         weight = self.example_weights(targets).sum()
@@ -124,13 +138,34 @@ def create_objective(
                 "class weights and label smoothing need classes, and the target is a number: leave them out"
             )
         scale = float(targets.std()) or 1.0
-        return Objective("regression", centre=float(targets.mean()), scale=scale, guess=float(targets.var()) / scale**2)
+        losses = ((targets - targets.mean()) / scale) ** 2
+        return Objective(
+            "regression",
+            centre=float(targets.mean()),
+            scale=scale,
+            guess=float(targets.var()) / scale**2,
+            spread=unevenness(losses, np.ones(len(losses))),
+        )
     counts = np.bincount(targets.astype(np.int64), minlength=classes).astype(np.float64)
     weights = weights_for(counts, class_weights)
     share = counts if weights is None else counts * weights.numpy()
     prior = (1 - smoothing) * share / share.sum() + smoothing / classes
-    guess = -float((prior * np.log(prior.clip(1e-12))).sum())
-    return Objective("binary" if task == "binary" else "classes", smoothing, weights, guess=guess)
+    logs = np.log(prior.clip(1e-12))
+    losses = -(1 - smoothing) * logs - smoothing * logs.mean()
+    return Objective(
+        "binary" if task == "binary" else "classes",
+        smoothing,
+        weights,
+        guess=-float((prior * logs).sum()),
+        constant=torch.from_numpy(logs[1:] - logs[:1] if task == "binary" else logs).float(),
+        spread=unevenness(losses if weights is None else losses * weights.numpy(), counts),
+    )
+
+
+def unevenness(losses: NDArray[Any], counts: NDArray[Any]) -> float:
+    """Mean square over squared mean of losses (K,), each of which occurs so many times: 1 when all are equal."""
+    mean = np.average(losses, weights=counts)
+    return float(np.average(losses**2, weights=counts) / mean**2) if mean > 0 else 1.0
 
 
 def weights_for(counts: NDArray[np.float64], asked: Literal["balanced"] | Sequence[float] | None) -> Tensor | None:

@@ -49,6 +49,8 @@ class Progress:
     best: Best = field(default_factory=Best)
     loss_sum: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
     """this rank's part of the batch losses since the last point of the curve; a tensor, so that a GPU need not wait"""
+    guess_sum: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    """what the answer that does not look at the inputs would have added to `loss_sum`"""
     loss_count: int = 0
     loss: float = math.nan
     """at the last point of the curve"""
@@ -64,11 +66,11 @@ class Progress:
 
     def numbers(self) -> dict[str, Any]:
         """Everything but the weights of the best evaluation, as JSON can hold it."""
-        apart = {"watch", "scaling", "best", "loss_sum"}
+        apart = {"watch", "scaling", "best", "loss_sum", "guess_sum"}
         plain = {name: value for name, value in vars(self).items() if name not in apart}
         best = {"step": self.best.step, "metric": self.best.metric, "loss": self.best.loss}
         parts = {"watch": asdict(self.watch), "scaling": asdict(self.scaling), "best": best}
-        return {**plain, "loss_sum": float(self.loss_sum), **parts}
+        return {**plain, "loss_sum": float(self.loss_sum), "guess_sum": float(self.guess_sum), **parts}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> Progress:
@@ -76,8 +78,9 @@ class Progress:
         numbers = dict(checkpoint.numbers)
         best = Best(**numbers.pop("best"), weights=section(checkpoint.tensors, "best."))
         loss_sum = torch.tensor(numbers.pop("loss_sum"), dtype=torch.float64)
+        guess_sum = torch.tensor(numbers.pop("guess_sum"), dtype=torch.float64)
         watch, scaling = Watch(**numbers.pop("watch")), Scaling(**numbers.pop("scaling"))
-        return cls(watch=watch, scaling=scaling, loss_sum=loss_sum, best=best, **numbers)
+        return cls(watch=watch, scaling=scaling, loss_sum=loss_sum, guess_sum=guess_sum, best=best, **numbers)
 
 
 def capture(progress: Progress, net: nn.Module, optimiser: Optimizer, ema: MovingAverage | None) -> Checkpoint:

@@ -14,6 +14,9 @@ from weft.training.norms import Norms
 DIVERGED = 3.0  # times the larger of first loss and guess: far above what noise does to a healthy run
 LEARNING = 0.98  # below this share of the guess's loss a network has seen something in its inputs
 COLLAPSED = 0.5  # a network that was below this share and is back at the guess has lost what it knew
+FALLEN = 0.8  # below this share of its first loss a network has learnt something, if only how rare a class is
+RESTING = 10  # judgements without a lower loss after which it is at rest, not on its way down
+ENOUGH = 100.0  # examples of equal weight whose mean tells these shares apart
 
 Kind = Literal["not a number", "diverged", "never left chance"]
 
@@ -43,20 +46,51 @@ class Watch:
     first: float | None = None
     lowest: float = math.inf
     left_chance: bool = False
+    low: float = math.inf
+    """the loss when it last fell noticeably, and for how many judgements that counts as falling"""
+    falling: int = 0
+    evidence: float = 0.0
+    """examples of equal weight since the network was last compared with a guess, and the losses of both on them"""
+    loss: float = 0.0
+    chance: float = 0.0
 
-    def judge(self, loss: float, guess: float, patient: bool) -> Kind | None:
-        """What is wrong with the mean loss since the last judgement; while `patient`, chance is no trouble yet."""
+    def judge(
+        self, loss: float, guess: float, patient: bool, chance: float | None = None, evidence: float = ENOUGH
+    ) -> Kind | None:
+        """What is wrong with the mean loss since the last judgement; while `patient`, chance is no trouble yet.
+
+        `guess` is the loss of a constant answer on all examples and `chance` on these, which differ where a few
+        examples (of a rare class, or far out) carry most of it; `evidence` says how many these amount to.
+        """
         if not math.isfinite(loss):
             return "not a number"
+        chance = guess if chance is None else chance
+        usual = max(guess, chance)
         self.first = loss if self.first is None else self.first
-        before, self.lowest = self.lowest, min(self.lowest, loss)
-        self.left_chance = self.left_chance or loss < LEARNING * guess
-        collapsed = before < COLLAPSED * guess and loss > LEARNING * guess
-        if loss > DIVERGED * max(self.first, guess) or collapsed:
+        self.left_chance = self.left_chance or loss < LEARNING * usual
+        patient = self.fell(loss) or patient or loss < FALLEN * self.first
+        if self.collapsed(loss, chance, guess, evidence) or loss > DIVERGED * max(self.first, usual):
             return "diverged"
         if not self.left_chance and not patient:
             return "never left chance"
         return None
+
+    def fell(self, loss: float) -> bool:
+        """Whether the loss has lately fallen: from even odds down to the guess of a rare class is a long way."""
+        lower = loss < LEARNING * self.low
+        self.falling = RESTING if lower and self.low < math.inf else max(0, self.falling - 1)
+        self.low = loss if lower else self.low
+        return self.falling > 0
+
+    def collapsed(self, loss: float, chance: float, guess: float, evidence: float) -> bool:
+        """Whether a network that knew much is back at the guess; asked whenever enough was seen to tell."""
+        self.loss, self.chance, self.evidence = self.loss + loss, self.chance + chance, self.evidence + evidence
+        if self.evidence < ENOUGH:
+            return False
+        typical = guess * self.loss / max(self.chance, 1e-12)  # the loss, were these examples like all others
+        before, self.lowest = self.lowest, min(self.lowest, typical)
+        self.loss, self.chance, self.evidence = 0.0, 0.0, 0.0
+        return before < COLLAPSED * guess and typical > LEARNING * guess
 
 
 def concerned(kind: Kind, norms: Norms) -> str:

@@ -93,6 +93,14 @@ def test_neither_content_nor_amount_of_padding_changes_training_or_prediction(
         torch.testing.assert_close(features[1][:, : real.shape[1]][real], features[0][real], rtol=1e-4, atol=1e-5)
 
 
+def test_an_even_guess_loses_the_same_on_every_batch() -> None:
+    objective = WordObjective(WORDS, next_sentence=True)
+    targets = torch.tensor([[3.0, 1.0], [0.0, 1.0], [5.0, 1.0]])
+    count = objective.count(targets, 3, lambda total: total)
+    parts = objective.chance(targets[:1], count) + objective.chance(targets[1:], count)
+    assert float(parts) == pytest.approx(objective.guess)
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_token_network_learns_masked_words_and_next_sentences(name: str) -> None:
     """M3, M4, A4: some steps of AdamW lower the loss, and every parameter gets a gradient."""

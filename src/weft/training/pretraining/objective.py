@@ -38,6 +38,10 @@ class WordObjective:
         return math.log(self.vocabulary) * self.masked + math.log(2) * self.next_sentence
 
     @property
+    def spread(self) -> float:
+        return 1.0  # an even guess loses as much on every word
+
+    @property
     def metric(self) -> str:
         return "perplexity" if self.masked else "next_sentence_accuracy"
 
@@ -51,6 +55,10 @@ class WordObjective:
 
     def share(self, outputs: Tensor, targets: Tensor, count: Tensor | int) -> Tensor:
         return (outputs[:, [MASKED, NEXT]].sum(0) / count).sum()
+
+    def chance(self, targets: Tensor, count: Tensor | int) -> Tensor:
+        even = [math.log(self.vocabulary) * self.masked, math.log(2) * self.next_sentence]
+        return (targets.sum(0) / count * torch.tensor(even, device=targets.device)).sum()
 
     def mean_loss(self, outputs: Tensor, targets: Tensor) -> float:
         asked = targets.double().sum(0).clamp(min=1)
