@@ -30,6 +30,11 @@ def test_auroc_is_the_share_of_pairs_in_the_right_order() -> None:
     assert metrics["accuracy"] == headline("binary", outputs, targets)
 
 
+def test_a_network_that_answers_not_a_number_is_measured_without_auroc() -> None:
+    found = measure("binary", torch.full((4, 1), torch.nan), torch.tensor([0, 1, 0, 1.0]))
+    assert "auroc" not in found and found["accuracy"] == 0.5
+
+
 def test_a_class_that_is_absent_is_no_error() -> None:
     metrics = measure("classes", torch.eye(3)[[0, 0]], torch.tensor([0, 0]), 3)
     assert metrics["accuracy"] == 1 and len(metrics["confusion"]) == 3

@@ -56,7 +56,7 @@ def classification(probabilities: Tensor, targets: Tensor, classes: int) -> Metr
         "calibration_error": calibration_error(probabilities, correct),
         "confusion": confusion_matrix(targets, predicted, labels=labels).tolist(),
     }
-    if classes == 2 and len(targets.unique()) == 2:
+    if classes == 2 and len(targets.unique()) == 2 and bool(probabilities.isfinite().all()):
         result["auroc"] = float(roc_auc_score(targets, probabilities[:, 1]))
     return result
 
