@@ -20,9 +20,10 @@ from weft.training.checkpoints import CheckpointStore
 from weft.training.course import ROLLBACKS, TrainingFailed
 from weft.training.display import Silent
 from weft.training.ema import MovingAverage
-from weft.training.journal import read_events
+from weft.training.journal import Journal, read_events
 from weft.training.objective import create_objective
 from weft.training.state import Progress
+from weft.training.verification import verify
 from weft.training.watch import Watch, concerned
 
 
@@ -76,6 +77,33 @@ def test_norms_of_every_layer_are_in_the_journal(tmp_path: Path) -> None:
         assert all(norm > 0 for norm in event[kind].values())
 
 
+def test_a_journal_that_is_resumed_holds_the_events_of_its_checkpoint(tmp_path: Path) -> None:
+    journal, path = Journal(tmp_path), tmp_path / "metrics.jsonl"
+    for step in range(3):
+        journal.add({"kind": "train", "step": step})
+    journal.close()
+    before = path.stat().st_ino
+    Journal(tmp_path, 3).close()
+    assert path.stat().st_ino == before, "nothing to cut, nothing written"
+    Journal(tmp_path, 2).close()
+    assert [event["step"] for event in read_events(path)] == [0, 1]
+    assert path.stat().st_ino != before, "the shorter one is written aside, so that a kill leaves one of them whole"
+    with pytest.warns(UserWarning, match="has lost 5 points"):
+        lost = Journal(tmp_path, 7)
+    assert lost.count == 2
+    lost.close()
+
+
+def test_a_full_disk_ends_the_curve_with_a_sentence(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal._file.close()
+    journal._file = Path("/dev/full").open("a")  # noqa: SIM115 - the journal closes it
+    with pytest.raises(WeftError, match=r"could not write .*metrics.jsonl.*make room and resume"):
+        journal.add({"kind": "train", "step": 1})
+    with pytest.raises(WeftError, match="make room and resume"):
+        journal.close()
+
+
 class Poison:
     """A forward hook that makes a layer's output infinite in the loop's passes after the first `at`, `times` times.
 
@@ -103,7 +131,9 @@ class Listen(Silent):
         self.said.append(sentence)
 
 
-def poisoned_run(folder: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> tuple[dict[str, Any], list[str]]:
+def poisoned_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, times: int, steps: int = 30
+) -> tuple[dict[str, Any], list[str]]:
     """A run whose layer `layers.0` goes infinite in step 18 of its loop, however long the probe was, `times` times."""
     display, poison = Listen(), Poison(at=17, times=times)
     original, loop = prepare.create_network, session.train
@@ -119,7 +149,7 @@ def poisoned_run(folder: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> t
 
     monkeypatch.setattr(prepare, "create_network", create)
     monkeypatch.setattr(session, "train", train)
-    record = session.start(configure(steps=30), folder, display).record
+    record = session.start(configure(steps=steps), folder, display).record
     assert record is not None
     return record, display.said
 
@@ -133,6 +163,24 @@ def test_a_nan_is_rolled_back_with_a_smaller_rate_and_named(tmp_path: Path, monk
     assert any("back to step 14 with 0.25 of the rate" in sentence for sentence in said)
     rates = {event["step"]: event["lr"] for event in curve(tmp_path / "run") if event["kind"] == "train"}
     assert rates[21] < 0.3 * rates[14]
+
+
+@pytest.mark.parametrize("steps", [20, 30])
+def test_a_run_that_was_rolled_back_is_verified(steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the checkpoint it went back to, which holds the rate of before, and from a later one."""
+    record, _ = poisoned_run(tmp_path / "run", monkeypatch, times=1, steps=steps)
+    assert [event["to"] for event in record["rollbacks"]] == [14]
+    findings = list(verify(tmp_path / "run", 10))
+    assert findings and [finding.what for finding in findings if not finding.same] == []
+
+
+def test_a_run_that_failed_with_answers_that_are_no_numbers_has_a_record(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,label", *(f"{n},{n % 7},{'xy'[n % 2]}" for n in range(200))]))
+    config = configure(steps=60, opt="sgd", lr=1e38, clip=0.0, sched="constant", warmup_epochs=0.0, eval_every=50.0)
+    with pytest.raises(TrainingFailed):
+        train(session.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
+    record = session.run_folder.open_run(tmp_path / "run").record()
+    assert record is not None and record["status"] == "failed" and "auroc" not in record["metrics"]
 
 
 def test_training_gives_up_after_three_roll_backs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,13 +286,13 @@ def test_a_network_that_never_leaves_chance_starts_over_and_then_says_so(tmp_pat
 
 
 class Stop(Silent):
-    """Sends this process a signal when the run reaches a step."""
+    """Sends this process a signal when the run reaches a step, after so many roll-backs at least."""
 
-    def __init__(self, step: int, number: int = signal.SIGTERM) -> None:
-        self.step, self.number = step, number
+    def __init__(self, step: int, number: int = signal.SIGTERM, rollbacks: int = 0) -> None:
+        self.step, self.number, self.rollbacks = step, number, rollbacks
 
     def point(self, progress: Progress, event: dict[str, Any]) -> None:
-        if event["kind"] == "train" and progress.step == self.step:
+        if event["kind"] == "train" and progress.step == self.step and len(progress.rollbacks) >= self.rollbacks:
             os.kill(os.getpid(), self.number)
 
 
@@ -274,6 +322,13 @@ def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
     assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
     records = [session.run_folder.open_run(tmp_path / name).record() for name in ("whole", "cut")]
     assert records[0]["rollbacks"] == records[1]["rollbacks"]  # type: ignore[index]
+
+
+def test_resuming_after_a_roll_back_does_not_return_to_the_course_that_was_given_up(tmp_path: Path) -> None:
+    config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=10.0)
+    assert session.start(config, tmp_path / "run", Stop(60, rollbacks=1)).record is None
+    assert CheckpointStore(tmp_path / "run" / "checkpoints").steps() == [0, 50, 60]
+    assert last_checkpoint(tmp_path / "run").numbers["rate_scale"] == 0.25
 
 
 def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Path) -> None:

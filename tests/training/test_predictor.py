@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ def test_verification_finds_the_same_bits(run: Path) -> None:
     findings = list(verify(run, 10))
     assert all(finding.same for finding in findings), [finding.what for finding in findings]
     assert any("tensors of the checkpoint" in finding.what for finding in findings)
+
+
+def test_verification_of_a_damaged_checkpoint_is_a_sentence(run: Path, tmp_path: Path) -> None:
+    damaged = shutil.copytree(run, tmp_path / "damaged")
+    newest = sorted((damaged / "checkpoints").iterdir())[-2] / "state.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    with pytest.raises(WeftError, match="does not match its checksum"):
+        list(verify(damaged, 10))
 
 
 def test_verification_notices_another_course(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

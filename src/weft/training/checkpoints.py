@@ -29,7 +29,7 @@ Numbers = dict[str, Any]  # what JSON can hold
 TENSORS, MANIFEST = "state.safetensors", "manifest.json"
 
 
-class Damaged(Exception):
+class Damaged(WeftError):
     """A checkpoint whose bytes are not those that were written."""
 
 

@@ -146,6 +146,8 @@ def roll_back(run: Run, progress: Progress, trouble: Trouble) -> None:
         raise TrainingFailed(trouble, progress)
     kept = (progress.rollbacks, progress.rate_scale * SMALLER, progress.seconds, progress.cpu_seconds, progress.events)
     past = resume(run, checkpoint)
+    if run.team.rank == 0:  # what came after belongs to the course that is given up; resuming must not find it
+        run.store.prune({step for step in run.store.steps() if step <= past.step})
     vars(progress).update(vars(past))
     progress.rollbacks, progress.rate_scale, progress.seconds, progress.cpu_seconds, progress.events = kept
     event = {"kind": "rollback", "step": trouble.step, "to": past.step, "why": str(trouble), "rate_scale": kept[1]}

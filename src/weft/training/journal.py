@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from weft.atomic import write_bytes
+from weft.errors import WeftError
 
 Event = dict[str, Any]
 
@@ -24,8 +30,8 @@ class Journal:
         self.count = keep
         self._board: Any = open_board(folder) if tensorboard and folder is not None else None
         if folder is not None:
-            events = read_events(folder / "metrics.jsonl")[:keep]
-            (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+            events = cut_back(folder / "metrics.jsonl", keep)
+            self.count = len(events)
             self._file = (folder / "metrics.jsonl").open("a")
             self._write_summary(events)
 
@@ -34,25 +40,30 @@ class Journal:
         self.count += 1
         if self.folder is None:
             return
-        self._file.write(json.dumps(event) + "\n")
-        self._file.flush()
+        with told(self.folder / "metrics.jsonl"):
+            self._file.write(json.dumps(event) + "\n")
+            self._file.flush()
         if event["kind"] == "evaluation":
-            with (self.folder / "summary.csv").open("a", newline="") as file:
-                csv.writer(file).writerow([event.get(name) for name in SUMMARY])
+            self._write_rows([[event.get(name) for name in SUMMARY]], "a")
         if self._board is not None:
             self._draw(event)
 
     def close(self) -> None:
         if self.folder is not None:
-            self._file.close()
+            with told(self.folder / "metrics.jsonl"):  # what a full disk refused is tried again here
+                self._file.close()
         if self._board is not None:
             self._board.close()
 
     def _write_summary(self, events: list[Event]) -> None:
-        assert self.folder is not None
         rows = [[event.get(name) for name in SUMMARY] for event in events if event["kind"] == "evaluation"]
-        with (self.folder / "summary.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([SUMMARY, *rows])
+        self._write_rows([list(SUMMARY), *rows], "w")
+
+    def _write_rows(self, rows: list[list[Any]], mode: Literal["a", "w"]) -> None:
+        assert self.folder is not None
+        path = self.folder / "summary.csv"
+        with told(path), path.open(mode, newline="") as file:
+            csv.writer(file).writerows(rows)
 
     def _draw(self, event: Event) -> None:
         for name, value in event.items():
@@ -61,6 +72,28 @@ class Journal:
             elif isinstance(value, dict):
                 for layer, norm in value.items():
                     self._board.add_scalar(f"{name}/{layer}", norm, event["step"])
+
+
+def cut_back(path: Path, keep: int) -> list[Event]:
+    """The first `keep` events of a metrics.jsonl, which then holds no others; a kill leaves the old or the new file."""
+    events = read_events(path)[:keep]
+    content = "".join(json.dumps(event) + "\n" for event in events).encode()
+    if not path.is_file() or path.read_bytes() != content:
+        write_bytes(path, content)
+    if len(events) < keep:
+        warnings.warn(
+            f"{path} has lost {keep - len(events)} points of the curve; training is not affected", stacklevel=2
+        )
+    return events
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turns a refused write into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise WeftError(f"could not write {path}: {error.strerror or error}; make room and resume") from error
 
 
 def read_events(path: Path) -> list[Event]:
@@ -81,7 +114,5 @@ def open_board(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        from weft.errors import WeftError
-
         raise WeftError("--tensorboard needs the extra: pip install 'weft[tensorboard]'") from error
     return SummaryWriter(str(folder / "tensorboard"))

@@ -67,19 +67,30 @@ def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Fi
     last = max(last, min(following, first.step + plan.log_every))  # at least one point of the curve
     run = reconstruct(folder)
     progress = course.resume(run, first)
+    led_on, rate_scale = followed(read_events(folder.metrics), first.step)
+    progress.rate_scale = rate_scale or progress.rate_scale
     recorder = Recorder()
     run = replace(run, journal=recorder)
     for batch in run.train.range(first.step, last):
         advance(run, progress, batch)
         if run.plan.due_evaluation(progress.step):
             course.evaluate(run, progress)
-    written = [event for event in read_events(folder.metrics) if first.step < event["step"] <= last]
+    written = [event for event in led_on if first.step < event["step"] <= last]
     for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "select_loss")):
         pair = [[event[name] for event in events if event["kind"] == kind] for events in (written, recorder.events)]
         if pair[0]:
             yield Finding(f"{name} at {len(pair[0])} points of steps {first.step} to {last}", pair[0] == pair[1])
     if last == following:
         yield same_state(run, progress, store.load(following))
+
+
+def followed(events: list[Event], step: int) -> tuple[list[Event], float | None]:
+    """The events of the course that went on from `step`, and its factor on the rate if a roll-back to there set one."""
+    backs = [number for number, event in enumerate(events) if event["kind"] == "rollback" and event["to"] <= step]
+    if not backs:
+        return events, None
+    back = events[backs[-1]]
+    return events[backs[-1] + 1 :], back["rate_scale"] if back["to"] == step else None
 
 
 def reconstruct(folder: RunFolder) -> Run:
