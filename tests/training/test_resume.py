@@ -7,9 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from training.runs import FAMILIES, assert_same_bits, configure, curve, last_checkpoint, spawn, train
 from training.runs import interrupt as interrupt_process
+from weft.training.optimisers import create_optimiser
+from weft.training.state import Progress, capture, restore
 
 KILLS = 4
 
@@ -38,3 +42,19 @@ def test_resumed_runs_end_with_the_same_bits(family: str, how: int, tmp_path: Pa
     assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("opt", ["adamw", "momentum", "muon"])
+def test_an_optimiser_s_state_returns_to_where_its_parameters_are(opt: str) -> None:
+    """Its counters too. `meta` stands for a GPU."""
+    net = nn.Linear(3, 2)
+    optimiser = create_optimiser(opt, [{"params": list(net.parameters())}], 0.1, net)
+    net(torch.ones(1, 3)).sum().backward()
+    optimiser.step()
+    checkpoint = capture(Progress(), net, optimiser, None)
+    there = nn.Linear(3, 2, device="meta")
+    groups = [{"params": list(there.parameters())}]
+    restored = torch.optim.SGD(groups, lr=0.1)
+    restore(checkpoint, there, restored, None)
+    places = [value.device.type for state in restored.state.values() for value in state.values()]
+    assert places and set(places) == {"meta"}

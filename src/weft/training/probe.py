@@ -81,8 +81,9 @@ def measure(run: Run, started: float) -> Plan:
 
     Leaves the checkpoint of step 0 behind, and the run as it was.
     """
-    save_seconds = timed(lambda: save(run, Progress())) * growth(run)
-    start = capture(Progress(), run.core, run.optimiser, run.ema)
+    beginning = Progress.begin(run.team.device)
+    save_seconds = timed(lambda: save(run, beginning)) * growth(run)
+    start = capture(beginning, run.core, run.optimiser, run.ema)
     need = predicted_memory(run)
     lr = chosen_rate(run)
     restore(start, run.core, run.optimiser, run.ema)
@@ -103,7 +104,7 @@ def measure(run: Run, started: float) -> Plan:
 
 def adopt(run: Run, known: Plan) -> Plan:
     """A plan that was measured for a run like this one, in place of a probe; leaves what `measure` leaves."""
-    save(run, Progress())
+    save(run, Progress.begin(run.team.device))
     if known.compile:
         run.core.compile()
     return known

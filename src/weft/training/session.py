@@ -164,7 +164,7 @@ def set_out(run: Run, folder: RunFolder, started: float, known: Plan | None) -> 
     path = folder.path if run.team.rank == 0 else None
     run = replace(run, plan=plan, journal=Journal(path, 0, run.config.execution.tensorboard))
     run.team.use(plan.precision)
-    return run, Progress(scaling=scaling_for(plan.precision))
+    return run, replace(Progress.begin(run.team.device), scaling=scaling_for(plan.precision))
 
 
 def pick_up(run: Run) -> tuple[Run, Progress]:

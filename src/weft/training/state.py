@@ -64,6 +64,12 @@ class Progress:
     events: int = 0
     """events in the journal"""
 
+    @classmethod
+    def begin(cls, device: torch.device) -> Progress:
+        """That of a run before its first step; its sums lie where the losses will, since ranks add them up there."""
+        loss_sum, guess_sum = torch.zeros(2, dtype=torch.float64, device=device)
+        return cls(loss_sum=loss_sum, guess_sum=guess_sum)
+
     def numbers(self) -> dict[str, Any]:
         """Everything but the weights of the best evaluation, as JSON can hold it."""
         apart = {"watch", "scaling", "best", "loss_sum", "guess_sum"}
@@ -116,9 +122,9 @@ def fill_all(targets: dict[str, Tensor], contents: dict[str, Tensor]) -> None:
 
 
 def like(parameter: Tensor, value: Tensor) -> Tensor:
-    """A fresh tensor with the content of `value`; sharded as `parameter` is, if it has its shape."""
-    if value.shape != parameter.shape:  # a counter
-        return value.clone()
+    """A fresh tensor with the content of `value`, where `parameter` is; sharded as that is, if it has its shape."""
+    if value.shape != parameter.shape:  # a counter; fused kernels want it beside the parameter
+        return value.clone().to(parameter.device)
     fresh = torch.empty_like(parameter, dtype=value.dtype) if is_sharded(parameter) else value.new_empty(value.shape)
     fresh = fresh.detach().to(parameter.device)
     fill(fresh, value)
