@@ -150,6 +150,8 @@ def mean_step(run: Run, precision: Precision, steps: int = STEPS, skipped: int =
     marks = [time.perf_counter()]
     for number, batch in enumerate(run.train.range(0, steps + skipped)):
         update(run, batch, number, scaling)
+        if run.team.device.type == "cuda":  # which works on while Python goes ahead
+            torch.cuda.synchronize(run.team.device)
         marks.append(time.perf_counter())
     return (marks[-1] - marks[skipped]) / steps
 
