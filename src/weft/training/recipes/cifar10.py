@@ -70,7 +70,8 @@ def rcnn() -> RunConfig:
     """A narrow recurrent ConvNet.
 
     weft train CIFAR10_FOLDER --recipe cifar10/rcnn
-    Not measured yet.
+    Expect 50.4 % (49.4 – 51.4 over examples, one seed), 77,546 parameters,
+    151 CPU seconds of training on one AVX2 core.
     """
     return run("rcnn_96", {"width": 32}, epochs=1, lr=2e-3)
 
