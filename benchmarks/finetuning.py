@@ -60,7 +60,7 @@ def mnli(encoder: Path, data: Path) -> FinetuneConfig:
         network={"drop_rate": 0.3},
         transform=TransformConfig(max_length=96),
         optimisation=OptimisationConfig(batch_size=64, lr=1e-3, weight_decay=0.05, model_ema=0.998),
-        budget=BudgetConfig(epochs=3),
+        budget=BudgetConfig(epochs=2),
         execution=ExecutionConfig(compile="no"),
         thawing=FROZEN,
     )
