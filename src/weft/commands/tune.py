@@ -91,7 +91,7 @@ def draw_map(config: RunConfig, folder: Path) -> int:
 
 
 def write(folder: Path, page: str) -> None:
-    from weft.training.atomic import write_bytes
+    from weft.atomic import write_bytes
 
     folder.mkdir(parents=True, exist_ok=True)
     write_bytes(folder / "tuning.html", page.encode())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import write_bytes
 from weft.report.page import render
 from weft.studies.mistakes import read_mistakes
 from weft.studies.results import collect
 from weft.studies.summary import summarise
-from weft.training.atomic import write_bytes
 
 
 def draw(folder: Path) -> dict[str, Any]:

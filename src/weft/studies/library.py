@@ -91,11 +91,11 @@ def run_e11(request: Request) -> None:
 
 def show_e11(folder: Path) -> None:
     """One verdict a claim, and the report with the runs behind them."""
+    from weft.atomic import write_bytes
     from weft.report.page import render
     from weft.studies.results import collect
     from weft.studies.summary import summarise
     from weft.studies.training_issues import FILE
-    from weft.training.atomic import write_bytes
 
     verdicts = json.loads((folder / FILE).read_text()) if (folder / FILE).is_file() else []
     if not verdicts:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from weft.atomic import write_json
 from weft.studies.results import Result, collect
 from weft.studies.runner import Pool
 from weft.studies.study import Study
 from weft.studies.summary import selected
-from weft.training.atomic import write_json
 from weft.training.config import RunConfig
 
 FILE = "mistakes.json"

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import write_json
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
 from weft.training import yaml_file
-from weft.training.atomic import write_json
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.folder import RunFolder
@@ -99,11 +99,7 @@ class Study:
 
     def done(self, job: Job) -> bool:
         """Whether the run has ended, well or not: then it is never run again. A damaged record does not count."""
-        try:
-            return self.run_folder(job).record() is not None
-        except WeftError:
-            (self.run_folder(job).path / "record.json").unlink()
-            return False
+        return self.run_folder(job).record() is not None
 
     def finished(self, job: Job) -> bool:
         """Whether the run has ended well."""

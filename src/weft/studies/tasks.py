@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from weft.atomic import write_json
 from weft.data.loader import batches
 from weft.data.preprocess import ImageTransform, TextTransform
 from weft.studies.arms import CLASSICAL
@@ -27,7 +28,6 @@ from weft.studies.baselines import run_baseline
 from weft.studies.looking import data_of
 from weft.studies.looking import look as look
 from weft.training import probe, session
-from weft.training.atomic import write_json
 from weft.training.config import RunConfig
 from weft.training.course import TrainingFailed
 from weft.training.display import Plain, Silent

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.atomic import write_json
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
 from weft.studies.claims import CLAIMS, Claim, Side
@@ -14,7 +15,6 @@ from weft.studies.runner import Pool, Say, carry_out
 from weft.studies.statistics import Estimate, Scores, corrected, difference
 from weft.studies.study import Job, Study
 from weft.studies.verdicts import ENOUGH, LEVEL
-from weft.training.atomic import write_json
 from weft.training.config import BudgetConfig, OptimisationConfig, ReadingConfig, RunConfig
 from weft.training.folder import RunFolder
 from weft.training.predictions import read_predictions

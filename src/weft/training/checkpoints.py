@@ -21,8 +21,8 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
+from weft.atomic import explained, sync_folder
 from weft.errors import WeftError
-from weft.training.atomic import explained, sync_folder
 
 Numbers = dict[str, Any]  # what JSON can hold
 

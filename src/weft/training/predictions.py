@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from weft.atomic import write_bytes
 from weft.errors import WeftError
-from weft.training.atomic import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor

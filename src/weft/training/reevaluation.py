@@ -8,8 +8,9 @@ from weft.data.loader import batches
 from weft.data.preprocess import VectorTransform
 from weft.data.source import Source, open_source
 from weft.errors import WeftError
+from weft.training.config import RunConfig
 from weft.training.evaluation import outputs_of
-from weft.training.folder import open_run
+from weft.training.folder import RunFolder, open_run
 from weft.training.kinds import KINDS, function
 from weft.training.metrics import Metrics, measure
 from weft.training.predictor import Predictor, load
@@ -26,16 +27,21 @@ def evaluate_run(path: Path, source: str | None = None, split: str = "report", b
 def evaluate_classifier(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
     """The same for a run that has learnt targets, classes or numbers."""
     folder, predictor = open_run(path), load(path)
-    config, plan = folder.labelled(), folder.plan()
-    opened = open_source(source or config.source, config.reading)
-    if source is None and plan is not None:
-        opened.require(plan.fingerprint)
+    opened = reopened(folder, folder.labelled(), source)
     check(predictor, opened)
     loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
     outputs, targets = outputs_of(predictor.network, loader)
     objective = predictor.card.objective()
     metrics = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
     return {"examples": len(targets), "loss": objective.mean_loss(outputs, targets), **metrics}
+
+
+def reopened(folder: RunFolder, config: RunConfig, source: str | None) -> Source:
+    """Another source, read as the run's own was; or its own, which must be what the run has learnt from."""
+    opened, plan = open_source(source or config.source, config.reading), folder.plan()
+    if source is None and plan is not None:
+        opened.require(plan.fingerprint.partition("+")[0])  # after it stands what fine-tuning started from
+    return opened
 
 
 def check(predictor: Predictor, source: Source) -> None:

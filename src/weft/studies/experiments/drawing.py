@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from weft.atomic import write_bytes
 from weft.errors import WeftError
 from weft.report.columns import duration, scaled
 from weft.report.experiment import figure, heading, published, render_experiment
@@ -22,7 +23,6 @@ from weft.studies.experiments.tables import EXPERIMENTS
 from weft.studies.statistics import Estimate, Scores, mean_of
 from weft.studies.study import read_study
 from weft.studies.summary import called
-from weft.training.atomic import write_bytes
 
 
 def draw(folder: Path) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft.atomic import write_json
 from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
 from weft.networks.formulas import total_macs
 from weft.report.columns import duration
 from weft.studies.experiments.design import ENCODER, Experiment, pretraining_parameters
 from weft.studies.experiments.scales import Scale
-from weft.training.atomic import write_json
 
 FILE = "experiment.json"
 FORMAT = 1

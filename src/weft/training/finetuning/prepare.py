@@ -12,7 +12,7 @@ from torch import Tensor
 
 from weft.data.loader import Batches, batches
 from weft.data.preprocess import TextTransform
-from weft.data.source import Source, open_source
+from weft.data.source import Source
 from weft.errors import WeftError
 from weft.networks.network import Network
 from weft.training.embeddings.batches import embedded_batches
@@ -27,7 +27,7 @@ from weft.training.metrics import Metrics, measure
 from weft.training.optimisers import Groups
 from weft.training.predictor import load
 from weft.training.prepare import Materials, create_network, objective_of, read_source
-from weft.training.reevaluation import check
+from weft.training.reevaluation import check, reopened
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,13 @@ def judged(config: FinetuneConfig, source: Source, split: str = "report") -> str
 
 def evaluate(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
     """Metrics of a fine-tuned network; those on a frozen encoder read the cached embeddings again."""
-    config, plan = open_run(path).config(), open_run(path).plan()
+    folder, predictor = open_run(path), load(path)
+    config = folder.config()
     assert isinstance(config, FinetuneConfig)
-    predictor = load(path)
-    opened = open_source(source or config.source, config.reading)
+    opened = reopened(folder, config, source)
     check(predictor, opened)
     if source is None:
         split = judged(config, opened, split)
-        opened.require(plan.fingerprint.partition("+")[0] if plan else opened.fingerprint)
     encoder = encoder_of(predictor.network.config)
     if encoder is None:
         loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)

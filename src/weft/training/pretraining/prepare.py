@@ -13,6 +13,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from weft.atomic import write_bytes
 from weft.data.corpus.batches import MaskedBatch, masked_batches
 from weft.data.corpus.config import CorpusConfig
 from weft.data.corpus.corpus import Corpus, open_corpus
@@ -27,7 +28,6 @@ from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured
-from weft.training.atomic import write_bytes
 from weft.training.evaluation import outputs_of
 from weft.training.folder import open_run
 from weft.training.metrics import Metrics
