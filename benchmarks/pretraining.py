@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from weft.data.corpus.config import TokenizingConfig
 from weft.data.tokens import MARKERS
-from weft.training.allocator import keep_freed_memory
+from weft.machine import keep_freed_memory
 from weft.training.config import ExecutionConfig, OptimisationConfig
 from weft.training.display import Silent
 from weft.training.fabric import Alone

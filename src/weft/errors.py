@@ -1,4 +1,4 @@
-"""The one exception that a user is meant to read: a sentence saying what is wrong and what to do about it."""
+"""The exceptions that a user is meant to read: a sentence saying what is wrong and what to do about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from collections.abc import Iterable
 
 
 class WeftError(Exception):
-    """Bad input. The command prints its message on one line and exits with code 2; `--debug` shows the traceback."""
+    """Bad input. The command prints its message on one line and exits with `code`; `--debug` shows the traceback."""
+
+    code = 2
+
+
+class WorkFailed(WeftError):
+    """What was asked for made sense, but its work did not come to a good end: runs died or are missing."""
+
+    code = 1
+
+
+class Interrupted(WeftError):
+    """Stopped by Ctrl-C or SIGTERM with everything saved; the message says how to go on."""
+
+    code = 130
 
 
 def nearest(word: str, known: Iterable[str], count: int = 3) -> str:

@@ -14,6 +14,7 @@ from torch import nn
 
 from training.runs import assert_same_bits, configure, last_checkpoint, train
 from training.test_loop import Stop
+from weft import machine
 from weft.data.loader import Batch
 from weft.errors import WeftError
 from weft.training import memory, probe, session
@@ -74,7 +75,7 @@ def test_the_predicted_memory_is_near_the_peak(tmp_path: Path) -> None:
 
 def test_the_predicted_memory_counts_the_copies_that_a_checkpoint_takes(tmp_path: Path) -> None:
     """A wide network on small batches needs most of its memory when it is saved."""
-    memory.forget_peak()
+    machine.forget_peak()
     config = session.replace(configure("mlp", steps=5, checkpoint_every=2), network={"hidden": [3000, 3000]})
     record = train(config, tmp_path / "run")
     assert 0.9 < record["plan"]["memory"] / record["peak_memory"] < 1.3

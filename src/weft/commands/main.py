@@ -45,7 +45,7 @@ and is attention, or convolution, needed at all?
 
 
 def main(words: list[str] | None = None) -> None:
-    """Entry point: exit code 0 when all went well, 2 for bad input, 130 when interrupted."""
+    """Entry point: exit code 0 when all went well, 1 when work failed, 2 for bad input, 130 when interrupted."""
     words = list(sys.argv[1:] if words is None else words)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
@@ -55,7 +55,7 @@ def main(words: list[str] | None = None) -> None:
         if debug:
             raise
         print("weft: " + " ".join(str(error).split()), file=sys.stderr)
-        sys.exit(2)
+        sys.exit(error.code)
     except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -7,7 +7,7 @@ finds damage; a damaged entry is made again. When the folder outgrows its limit,
 
 from __future__ import annotations
 
-import fcntl
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +20,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from weft.machine import Lock
 
 Tensors = dict[str, Tensor]
 LIMIT = 10 << 30
@@ -101,8 +103,7 @@ class Cache:
     @contextmanager
     def _lock(self, key: str) -> Iterator[None]:
         # A lock for each entry: one builder may need another entry, and two that share a lock would wait forever.
-        with (self.folder / f"{key}.lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with Lock(self.folder / f"{key}.lock").acquire(math.inf):
             yield
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from weft import machine
 from weft.data.bad import refusal
 from weft.data.cache import Cache
 from weft.data.config import TransformConfig
@@ -104,7 +104,7 @@ def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float,
     From counts of the 256 levels, so exact and the same in any order. Images not kept in memory are sampled.
     """
     train = source.splits["train"]
-    pixels = pixels_of(source, train, transform, os.cpu_count() or 1)
+    pixels = pixels_of(source, train, transform, machine.cores())
     chosen = np.arange(len(train)) if isinstance(pixels, StoredPixels) else _spread(len(train), SAMPLE)
     counts = np.zeros((transform.channels, 256))
     for chunk in np.array_split(chosen, math.ceil(len(chosen) / 512)):

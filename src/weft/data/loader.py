@@ -7,7 +7,6 @@ for batch in loader.range(0, 500):   # the next one is prepared while this one t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft import machine
 from weft.data.assemble import ImageBatch, TextBatch, VectorBatch
 from weft.data.augment.pipeline import Augmenter
 from weft.data.config import AugmentConfig, TransformConfig
@@ -108,7 +108,7 @@ def batches(
         )
     split = source.splits[role]
     train = role == "train" if train is None else train
-    workers = min(8, os.cpu_count() or 1) if workers is None else workers
+    workers = min(8, machine.cores()) if workers is None else workers
     if transform is None or isinstance(transform, TransformConfig):
         transform = fit(source, transform, tokenizer)
     augmenter = Augmenter(augment, seed) if train and augment is not None else None

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft import machine
 from weft.data.preprocess import ImageTransform, Transform, VectorTransform
 from weft.data.source import Source
 from weft.data.split import Split
 from weft.training import folder as run_folder
-from weft.training import memory, yaml_file
+from weft.training import yaml_file
 from weft.training.config import RunConfig
 from weft.training.metrics import HEADLINE, measure
 from weft.training.predictions import predictions, write_predictions
-from weft.training.record import commit, processor
+from weft.training.record import commit
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, the inverse of ridge's alpha
 MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
@@ -155,12 +156,12 @@ def describe(
         "parameters": weights + int(np.size(model.intercept_)),
         "multiply_adds": weights,
         "config": yaml_file.to_dict(config),
-        "environment": {"commit": commit(), "processor": processor(), "threads": 1, "device": "cpu"},
+        "environment": {"commit": commit(), "processor": machine.cpu_model(), "threads": 1, "device": "cpu"},
         "steps": len(STRENGTHS),
         "throughput": len(STRENGTHS) * features["train"].shape[0] / seconds,
         "wall_seconds": seconds,
         "cpu_seconds": time.process_time() - cpu,
-        "peak_memory": memory.peak(),
+        "peak_memory": machine.memory_peak(),
         "cost": seconds / 3600 * config.execution.price_per_hour,
         "rollbacks": [],
     }

@@ -6,7 +6,6 @@ takes its process with it is written down while the others go on.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from dataclasses import replace
 from multiprocessing.connection import wait
 from typing import Any
 
+from weft import machine
 from weft.errors import WeftError
 from weft.studies.arms import CLASSICAL
 from weft.studies.study import Job, Study
@@ -29,7 +29,7 @@ class Pool:
     """The worker processes of a study."""
 
     def __init__(self, size: int | None = None) -> None:
-        self.cores = len(os.sched_getaffinity(0))
+        self.cores = machine.cores()
         self.workers = [Worker() for _ in range(size or self.cores)]
         self.threads = 1
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from weft import machine
 from weft.atomic import write_json
 from weft.data.loader import batches
 from weft.data.preprocess import ImageTransform, TextTransform
@@ -35,7 +36,6 @@ from weft.training.evaluation import outputs_of
 from weft.training.fabric import join
 from weft.training.folder import RunFolder, open_run
 from weft.training.kinds import AnyConfig
-from weft.training.memory import forget_peak
 from weft.training.metrics import headline
 from weft.training.plan import Plan
 from weft.training.prepare import gather
@@ -87,7 +87,7 @@ def carry_out(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
     `known` is a plan that was measured for such a run before.
     """
     opened = data_of(config)
-    forget_peak()
+    machine.forget_peak()
     if config.model in CLASSICAL.values():
         assert isinstance(config, RunConfig)
         run_baseline(config, path, *opened)

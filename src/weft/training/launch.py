@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from weft import machine
+
 RESTARTS = 3
 
 
@@ -15,7 +17,7 @@ def launch(folder: Path, processes: int, flags: list[str]) -> NoReturn:
 
     They get `flags` as well. The process is replaced, so that signals reach torchrun directly.
     """
-    cores = len(os.sched_getaffinity(0))
+    cores = machine.cores()
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(max(1, cores // processes)),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
-import resource
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from weft import machine
 from weft.data.loader import Batch
 from weft.errors import WeftError
 
@@ -87,49 +83,16 @@ def check(net: nn.Module, per_example: float, examples: int, states: int, parts:
 
 
 def resident(device: torch.device = CPU) -> int:
-    """Bytes of memory that this process occupies now."""
-    if device.type == "cuda":
-        return torch.cuda.memory_allocated(device)
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        return peak()
-
-
-def peak() -> int:
-    """Largest number of bytes that this process has occupied, since it began or since `forget_peak`."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def forget_peak() -> None:
-    """On Linux, give back what is free and begin anew: a process that does run after run tells each one's peak."""
-    gc.collect()
-    with suppress(OSError, TypeError, AttributeError):  # another system, or another C library
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
+    """Bytes of memory that this process occupies now, of the GPU's where it is on one."""
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else machine.memory_resident()
 
 
 def available(device: torch.device = CPU) -> int:
-    """Bytes that can still be had: free memory of the machine, or of the container where that is less.
-
-    Processes of one run on one machine share it.
-    """
+    """Bytes that can still be had. Processes of one run on one machine share its memory."""
     if device.type == "cuda":  # what torch has set aside and not given out is free too
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + unused
-    limits = [2**62]
-    try:
-        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        limits.append(int(lines["MemAvailable"].split()[0]) * 1024)
-        group = Path("/sys/fs/cgroup")
-        limits.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError, KeyError):
-        pass  # no such file, or "max": no limit to be had from it
-    return min(limits) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return machine.memory_available() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def gigabytes(number: float) -> str:

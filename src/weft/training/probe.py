@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
 
 import torch
 
+from weft import machine
 from weft.errors import WeftError
 from weft.training import memory
 from weft.training.config import seconds
@@ -50,7 +50,7 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         fingerprint=fingerprint,
         warmup=warmup_steps(config, steps, steps_per_epoch),
         lr=lr if isinstance(lr, float) else usual_rate(config),
-        threads=execution.threads or len(os.sched_getaffinity(0)),
+        threads=execution.threads or machine.cores(),
         precision="float32" if execution.precision == "auto" else execution.precision,
         compile=execution.compile == "yes",
         log_every=execution.log_every or max(10, steps // 1000),

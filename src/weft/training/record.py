@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 from functools import lru_cache
@@ -11,8 +10,8 @@ from typing import Any
 
 import torch
 
-from weft import __version__
-from weft.training import memory, yaml_file
+from weft import __version__, machine
+from weft.training import yaml_file
 from weft.training.journal import read_events
 from weft.training.run import Run
 from weft.training.state import Progress
@@ -38,7 +37,7 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
         "waiting_share": progress.waited / max(progress.seconds, 1e-9),
         "checkpoint_seconds": progress.saving,
         "checkpoint_share": progress.saving / max(progress.seconds, 1e-9),
-        "peak_memory": memory.peak(),
+        "peak_memory": machine.memory_peak(),
         "cost": progress.seconds / 3600 * run.config.execution.price_per_hour,
         "curve": curve(folder),
     }
@@ -58,9 +57,9 @@ def environment(run: Run) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "platform": platform.platform(),
-        "processor": processor(),
+        "processor": machine.cpu_model(),
         "device": str(run.team.device),
-        "cores": os.cpu_count(),
+        "cores": machine.cores(),
         "threads": torch.get_num_threads(),
         "processes": run.team.world,
     }
@@ -76,12 +75,3 @@ def commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return name.stdout.strip() + ("+" if changes.stdout.strip() else "")
-
-
-def processor() -> str:
-    """The processor's name, as the kernel gives it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

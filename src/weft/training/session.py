@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from weft import machine
 from weft.errors import WeftError
 from weft.networks.formulas import total_macs
 from weft.training import course, probe
 from weft.training import folder as run_folder
-from weft.training.allocator import keep_freed_memory
 from weft.training.checkpoints import CheckpointStore
 from weft.training.course import TrainingFailed
 from weft.training.display import Silent, choose_display, duration
@@ -124,7 +124,7 @@ def assemble(
     loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "select")}
     plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.fingerprint)
     set_threads(plan.threads, team.world)
-    keep_freed_memory()
+    machine.keep_freed_memory()
     core = materials.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
         materials.save_transform(folder.path)

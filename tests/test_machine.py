@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from weft.training import allocator
+from weft import machine
 
 FAULTS = """
 import resource, sys, torch
-from weft.training.allocator import keep_freed_memory
+from weft.machine import keep_freed_memory
 
 if sys.argv[1] == "kept":
     assert keep_freed_memory()
@@ -45,5 +45,5 @@ def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
     class Musl:
         """A C library without glibc's functions."""
 
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: Musl())
-    assert not allocator.keep_freed_memory()
+    monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: Musl())
+    assert not machine.keep_freed_memory()

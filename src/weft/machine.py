@@ -1,0 +1,357 @@
+"""The machine: the cores and the memory that this process may use, locks, the allocator, and which CPU it is.
+
+The one module that knows which system it runs on; it needs the standard library alone. Everything here is tested on
+Linux. The paths for macOS and Windows are written after their documentation and have not been run there. Whatever a
+system lacks is answered by the next best thing, never by an exception.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Self
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+UNLIMITED = 1 << 60  # bytes; cgroups v1 writes "no limit" as a number near 2^63
+
+
+# Cores
+
+
+def cores() -> int:
+    """Cores that this process may use: those of its affinity, of its container's quota, and of the machine."""
+    found = [os.cpu_count() or 1]
+    with suppress(AttributeError, OSError):
+        found.append(len(os.sched_getaffinity(0)))
+    found += [max(1, int(share)) for share in _core_quotas()]
+    return max(1, min(found))
+
+
+def _core_quotas() -> Iterator[float]:
+    """Cores that a container's control groups allow, which may be fractions."""
+    for folder in _groups("cpu"):
+        quota, period = [*_words(folder / "cpu.max"), "", ""][:2]  # version 2
+        if not quota:
+            quota, period = ("".join(_words(folder / f"cpu.cfs_{name}_us")) for name in ("quota", "period"))
+        with suppress(ValueError, ZeroDivisionError):
+            if float(quota) > 0:
+                yield float(quota) / float(period)
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """The folders of this process's control group and of those above it, of version 2 and of version 1."""
+    for line in _lines(PROC / "self" / "cgroup"):
+        _, names, path = [*line.split(":", 2), "", ""][:3]
+        if names and controller not in names.split(","):
+            continue
+        root = CGROUP / controller if names else CGROUP
+        inner = root / path.strip("/")
+        yield from [inner, *(folder for folder in inner.parents if folder.is_relative_to(root))]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _words(path: Path) -> list[str]:
+    return " ".join(_lines(path)).split()
+
+
+# Memory
+
+
+def memory_available() -> int:
+    """Bytes that can still be had: free memory of the machine, or of the container where that is less."""
+    limits = [room for folder in _groups("memory") if (room := _group_room(folder)) is not None]
+    return max(0, min([_system_memory(), *limits]))
+
+
+def _group_room(folder: Path) -> int | None:
+    """Bytes left below the limit of a control group; file pages that the kernel would give back count as free."""
+    for limit, used, reclaimable in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            most, now = (int((folder / name).read_text()) for name in (limit, used))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        if most >= UNLIMITED:
+            continue
+        stat = dict(line.split(" ", 1) for line in _lines(folder / "memory.stat") if " " in line)
+        return most - now + int(stat.get(reclaimable, 0))
+    return None
+
+
+def _system_memory() -> int:
+    """Free bytes of the whole machine; where only the total is known, that."""
+    for line in _lines(PROC / "meminfo"):
+        if line.startswith("MemAvailable"):
+            return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return _windows_memory()
+    with suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return UNLIMITED
+
+
+def memory_total() -> int:
+    """Bytes of the machine, or of the container where that is less."""
+    found = [int(line.split()[1]) * 1024 for line in _lines(PROC / "meminfo") if line.startswith("MemTotal")]
+    for folder in _groups("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with suppress(OSError, ValueError):
+                found.append(int((folder / name).read_text()))
+    return min(found, default=_system_memory())
+
+
+def memory_resident() -> int:
+    """Bytes of memory that this process occupies now."""
+    pages = _words(PROC / "self" / "statm")
+    if len(pages) > 1 and resource is not None:
+        return int(pages[1]) * resource.getpagesize()
+    return memory_peak()
+
+
+def memory_peak() -> int:
+    """Largest number of bytes that this process has occupied, since it began or since `forget_peak`; 0 if unknown."""
+    for line in _lines(PROC / "self" / "status"):
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    if resource is None:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def forget_peak() -> None:
+    """On Linux, give back what is free and begin anew: a process that does run after run tells each one's peak."""
+    gc.collect()
+    with suppress(OSError, TypeError, AttributeError):  # another system, or another C library
+        ctypes.CDLL(None).malloc_trim(0)
+        (PROC / "self" / "clear_refs").write_text("5")
+
+
+def _windows_memory() -> int:
+    class Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong), ("load", ctypes.c_ulong), ("total", ctypes.c_ulonglong),
+            ("available", ctypes.c_ulonglong), ("rest", ctypes.c_ulonglong * 5),
+        )  # fmt: skip
+
+    status = Status(length=ctypes.sizeof(Status))
+    known = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return int(status.available) if known else UNLIMITED
+
+
+# The allocator
+
+TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4  # of glibc's mallopt(3)
+PAD = 64 << 20  # bytes by which the heap grows at least: fewer calls of the kernel
+
+
+def keep_freed_memory() -> bool:
+    """Let this process keep what it frees, so that a training step finds the pages of the step before.
+
+    glibc returns large blocks to the kernel as soon as they are freed, and a step of a small network frees and asks
+    for a gigabyte: 50,000 page faults, each answered with a page of zeros. Kept, a step of Mixer (1.1 M parameters,
+    batch 128) took 20 to 25 % less time on one thread, and the peak of the process rose by 2 %. True where the C
+    library is one that can be told so.
+    """
+    try:
+        library = ctypes.CDLL(None)
+        library.gnu_get_libc_version  # noqa: B018 (other libraries have mallopt with other numbers)
+        settings = {MMAP_MAX: 0, TRIM_THRESHOLD: -1, TOP_PAD: PAD}  # no blocks of their own, no trimming
+        return all(library.mallopt(name, value) == 1 for name, value in settings.items())
+    except (OSError, TypeError, AttributeError):
+        return False
+
+
+# Locks
+
+
+class Busy(Exception):
+    """Another process holds the lock."""
+
+
+class Lock:
+    """A file that one process holds at a time; the system frees it when its holder ends, however that happens.
+
+    flock(2) where there is one, msvcrt on Windows, else a file that holds its owner's number. Nothing is deleted, and
+    what stands in the file is left alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[str] | None = None
+
+    def acquire(self, wait: float = 0.0) -> Self:
+        """Take the lock, waiting up to `wait` seconds for it; `Busy` when another process still has it."""
+        deadline = time.monotonic() + wait
+        while not self._try():
+            if time.monotonic() >= deadline:
+                raise Busy(str(self.path))
+            time.sleep(min(0.05, max(0.0, deadline - time.monotonic())))
+        return self
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            if fcntl is None and sys.platform != "win32":
+                self._owner.unlink(missing_ok=True)
+
+    @property
+    def held(self) -> bool:
+        return self._file is not None
+
+    @property
+    def _owner(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.owner")
+
+    def _try(self) -> bool:
+        if self._file is not None:
+            raise Busy(str(self.path))
+        file = self.path.open("a+")
+        try:
+            taken = self._take(file)
+        except BaseException:
+            file.close()
+            raise
+        if not taken:
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def _take(self, file: IO[str]) -> bool:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+            return True
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(UNLIMITED)  # locks of Windows are mandatory: one beyond the content leaves that readable
+            try:
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            except OSError:
+                return False
+            return True
+        return self._own()
+
+    def _own(self) -> bool:
+        """Without a lock of the system: a file created once, which counts for as long as its owner lives."""
+        for _ in range(2):
+            try:
+                with self._owner.open("x") as file:
+                    file.write(str(os.getpid()))
+                return True
+            except FileExistsError:
+                if is_running(int("".join(_words(self._owner)) or 0)):
+                    return False
+                self._owner.unlink(missing_ok=True)
+        return False
+
+    def __enter__(self) -> Self:
+        return self if self.held else self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+# Processes
+
+
+def is_running(process: int) -> bool:
+    """Whether there is a process of this number (on Windows: taken for granted, since asking would end it)."""
+    if process <= 0:
+        return False
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def ends_with_parent(number: int = signal.SIGTERM) -> bool:
+    """Have the system send this process a signal when its parent dies; False where it cannot."""
+    try:
+        return int(ctypes.CDLL(None).prctl(1, int(number))) == 0  # PR_SET_PDEATHSIG, of Linux
+    except (OSError, TypeError, AttributeError):
+        return False
+
+
+MEANINGS = {
+    "SIGILL": "an instruction that this CPU does not have, or that its virtual machine does not let through",
+    "SIGKILL": "killed from outside; often memory was short",
+    "SIGSEGV": "a fault in compiled code",
+    "SIGBUS": "a fault in memory, or a full disk below a mapped file",
+    "SIGFPE": "a fault in compiled arithmetic",
+    "SIGABRT": "given up by compiled code",
+}
+REMEDIES = {
+    "SIGILL": "run `weft doctor` and train with --precision float32 --compile no",
+    "SIGKILL": "use a smaller --batch-size or network, or free memory",
+}
+
+
+def death(code: int) -> str:
+    """How a process ended, from its exit code (minus the signal's number), with what that means and a remedy."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    meaning = MEANINGS.get(name)
+    remedy = REMEDIES.get(name)
+    return name + (f" ({meaning})" if meaning else "") + (f"; {remedy}" if remedy else "")
+
+
+# The CPU
+
+
+@lru_cache
+def cpu_model() -> str:
+    """The processor's name, as the kernel gives it."""
+    return next(iter(_cpuinfo("model name")), "") or platform.processor() or platform.machine()
+
+
+@lru_cache
+def cpu_flags() -> tuple[str, ...]:
+    """Instruction sets that the processor advertises, sorted; empty where the system does not list them."""
+    return tuple(sorted(next(iter(_cpuinfo("flags", "Features")), "").split()))
+
+
+def _cpuinfo(*names: str) -> Iterator[str]:
+    for line in _lines(PROC / "cpuinfo"):
+        name, _, value = line.partition(":")
+        if name.strip() in names:
+            yield value.strip()
