@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# the cache of whoever runs the tests is left alone; one folder for all workers, kept for the next time
+os.environ.setdefault("WEFT_CACHE", str(Path(tempfile.gettempdir()) / f"weft-tests-{getpass.getuser()}"))
 
 DATASETS = Path(os.environ.get("WEFT_DATASETS", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -214,6 +214,15 @@ class Lock:
             time.sleep(min(0.05, max(0.0, deadline - time.monotonic())))
         return self
 
+    def note(self, text: str) -> None:
+        """Write into the file what its holder is doing, for others to read."""
+        assert self._file is not None
+        with suppress(OSError):  # a full disk must not matter here
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(text)
+            self._file.flush()
+
     def release(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -280,6 +289,13 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def lock_kind() -> str:
+    """How locks are held here."""
+    if fcntl is not None:
+        return "flock"
+    return "msvcrt" if sys.platform == "win32" else "a file with its owner's number"
 
 
 # Processes

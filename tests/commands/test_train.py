@@ -23,7 +23,8 @@ from PIL import Image
 from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
 from weft.errors import WeftError
-from weft.training.folder import RunFolder, create
+from weft.training.folder import RunFolder, create, open_run
+from weft.training.journal import read_events
 
 QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
 
@@ -179,8 +180,35 @@ def test_an_interrupted_command_prints_how_to_go_on(number: int, tmp_path: Path)
     time.sleep(0.3)
     os.kill(process.pid, number)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
+    assert process.returncode == 130
     assert f"weft train --resume {folder}" in output
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a supervisor")
+def test_a_command_whose_process_dies_by_a_signal_says_which_and_what_was_under_way(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ["train", "digits", *QUICK, "--steps", "200000", "--log-every", "10", "--output", str(folder)]
+    process = subprocess.Popen([sys.executable, "-m", "weft", *words], stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not read_events(folder / "metrics.jsonl"):
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count("\n") == 1
+    assert all(word in errors for word in ("SIGILL", "training after step", str(folder), "weft doctor", "--resume"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a supervisor")
+def test_a_killed_command_leaves_no_process(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ["train", "digits", *QUICK, "--steps", "200000", "--log-every", "10", "--output", str(folder)]
+    process = subprocess.Popen([sys.executable, "-m", "weft", *words], stdout=subprocess.DEVNULL)
+    while process.poll() is None and not (folder / "metrics.jsonl").exists():
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    open_run(folder).lock(wait=1.0).release()
 
 
 def test_eval_prints_what_the_record_holds(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

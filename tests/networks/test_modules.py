@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import formats
 from networks.small import SMALL, TEXTS, batch, shaken, small
 from weft.networks.network import Network
 
@@ -29,6 +30,8 @@ def test_copies_and_pickles_compute_the_same(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=["float64", "bfloat16"])
 @pytest.mark.parametrize("name", SMALL)
 def test_other_precisions_train(name: str, dtype: torch.dtype) -> None:
+    if dtype == torch.bfloat16:
+        formats.require("bf16")
     network, inputs = network_and_batch(name)
     expected = network(**inputs)
     network = network.to(dtype)

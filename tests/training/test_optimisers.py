@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import formats
 from weft.errors import WeftError
 from weft.training.config import OptimisationConfig
 from weft.training.optimisers import USUAL_RATE, Lamb, Muon, create_optimiser, orthogonalise, split_for_muon
@@ -103,6 +104,7 @@ def test_orthogonalising_keeps_singular_vectors() -> None:
 
 def test_muon_moves_as_torchs_own_does() -> None:
     """torch.optim.Muon with the same scaling, momentum and decay computes in bf16: equal to that precision."""
+    formats.require("bf16")
     torch.manual_seed(0)
     ours, theirs = (nn.Parameter(torch.ones(8, 16)) for _ in range(2))
     one = Muon([{"params": [ours], "weight_decay": 0.1, "muon": True}], lr=0.1)

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+import formats
 from training.runs import assert_same_bits, configure, curve, last_checkpoint, train
 from training.test_loop import Stop
-from weft.training import probe, session
+from weft.training import session
+from weft.training.reevaluation import evaluate_run
 from weft.training.scaling import INTERVAL, Scaling, scaling_for
 
 
@@ -54,6 +56,7 @@ def test_a_factor_below_one_is_no_remedy() -> None:
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_narrow_runs_learn_and_resume_with_the_same_bits(precision: str, tmp_path: Path) -> None:
+    formats.require(precision)
     config = configure("mlp", 60, precision=precision, lr=0.01, log_every=5, model_ema=0.9)
     record = train(config, tmp_path / "whole")
     assert record["plan"]["precision"] == precision
@@ -70,6 +73,7 @@ def test_a_step_that_overflows_is_left_out_and_training_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A first factor that is too large for fp16 costs some steps, no roll-back."""
+    formats.require("fp16")
     monkeypatch.setattr("weft.training.scaling.START", 2.0**40)
     record = train(configure("mlp", 80, precision="fp16", lr=0.01), tmp_path / "run")
     assert record["rollbacks"] == []
@@ -78,27 +82,7 @@ def test_a_step_that_overflows_is_left_out_and_training_goes_on(
 
 
 def test_what_is_reported_is_what_the_stored_weights_do(tmp_path: Path) -> None:
-    from weft.training.reevaluation import evaluate_run
+    formats.require("fp16")
 
     record = train(configure("mlp", 40, precision="fp16"), tmp_path / "run")
     assert evaluate_run(tmp_path / "run", batch_size=32)["accuracy"] == record["metrics"]["accuracy"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "chosen"),
-    [
-        ({"bf16": 0.5, "fp16": 0.4}, "fp16"),
-        ({"bf16": 0.5, "fp16": 0.6}, "bf16"),
-        ({"bf16": 0.95, "fp16": 0.91}, "float32"),
-        ({"fp16": 0.5}, "fp16"),
-        ({}, "float32"),
-    ],
-)
-def test_auto_takes_the_fastest_format_that_the_device_has(
-    seconds: dict[str, float], chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """float32 takes a second a step; formats that are not named have no units here."""
-    monkeypatch.setattr(probe, "is_fast", lambda precision, device: precision in seconds)
-    monkeypatch.setattr(probe, "mean_step", lambda run, precision, steps=20, skipped=3: seconds.get(precision, 1.0))
-    record = train(configure("mlp", 5, precision="auto"), tmp_path / "run")
-    assert record["plan"]["precision"] == chosen

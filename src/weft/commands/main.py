@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from weft import __version__
 from weft.errors import WeftError, nearest
+from weft.supervision import supervise
 
 VERBS = {
     "models": "list the networks there are",
@@ -31,8 +33,11 @@ VERBS = {
     "study": "the experiments: list, run and show them",
     "inspect": "look inside a network: activations, gradients, filters, fields, shifts and more",
     "verify": "repeat steps of a run and compare bits",
+    "doctor": "what this machine is and can do, for a bug report",
     "recipes": "known-good configurations",
 }
+
+COMPUTING = ("train", "finetune", "pretrain", "eval", "predict", "inspect", "verify")  # in this process, with torch
 
 HELP = """usage: weft VERB [arguments] [--debug]
 
@@ -46,7 +51,10 @@ and is attention, or convolution, needed at all?
 
 def main(words: list[str] | None = None) -> None:
     """Entry point: exit code 0 when all went well, 1 when work failed, 2 for bad input, 130 when interrupted."""
+    from_shell = words is None
     words = list(sys.argv[1:] if words is None else words)
+    if from_shell and words[:1] and words[0] in COMPUTING and not under_torchrun(words):
+        supervise(death_sentence)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -64,6 +72,21 @@ def main(words: list[str] | None = None) -> None:
             raise
         print("weft: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def under_torchrun(words: list[str]) -> bool:
+    """Whether torchrun, which tells itself how its processes end, starts this one or is about to be started."""
+    return "RANK" in os.environ or any(word.partition("=")[0] == "--processes" for word in words)
+
+
+def death_sentence(how: str, folder: Path | None) -> str:
+    """What is said of a process that a signal has ended."""
+    if folder is None:
+        return f"the process died by {how}"
+    from weft.training.folder import RunFolder
+
+    doing = f"{RunFolder(folder).phase()} in {folder}"
+    return f"the process died by {how}; it was {doing}: `weft train --resume` goes on from its last checkpoint"
 
 
 def dispatch(words: list[str]) -> int:

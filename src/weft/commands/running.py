@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 
 from tyro.conf import arg
 
-from weft.errors import WeftError
+from weft.errors import Interrupted, WeftError
 from weft.training import yaml_file
 from weft.training.folder import create, free_name, open_run
 from weft.training.kinds import AnyConfig, config_class
@@ -87,7 +87,7 @@ def value_of(words: list[str], flag: str) -> str | None:
 
 
 def run(arguments: Arguments) -> int:
-    """Start or resume; 0 when the run ended, 128 + signal when it was interrupted."""
+    """Start or resume; 0 when the run ended, 130 when it was interrupted and saved."""
     if arguments.print_config:
         print(yaml_file.write(arguments.config), end="")
         return 0
@@ -141,7 +141,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
     else:
         outcome = session.start(arguments.config, arguments.output or default_output(arguments.config))
     if int(os.environ.get("RANK", "0")):
-        return 128 + outcome.signal if outcome.signal else 0
+        return Interrupted.code if outcome.record is None else 0
     return tell(outcome)
 
 
@@ -153,7 +153,7 @@ def tell(outcome: object) -> int:
     assert isinstance(outcome, Outcome)
     if outcome.record is None:
         print(f"stopped and saved; continue with: weft train --resume {outcome.folder}")
-        return 128 + outcome.signal
+        return Interrupted.code
     record = outcome.record
     if record["status"] == "failed":
         raise WeftError(f"{outcome.folder} has failed: {record['reason']}")

@@ -77,7 +77,7 @@ class Cache:
     def clear(self) -> int:
         """Remove all entries and what killed builders left behind; how many bytes that freed."""
         freed = 0
-        for path in [*self.folder.glob(f"*{_ENDING}"), *self.folder.glob("*.part"), *self.folder.glob("*.lock")]:
+        for path in [path for kind in (_ENDING, ".part", ".lock", ".json") for path in self.folder.glob(f"*{kind}")]:
             freed += path.stat().st_size
             path.unlink(missing_ok=True)
         return freed

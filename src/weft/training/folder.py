@@ -7,22 +7,28 @@ metrics.jsonl, summary.csv, checkpoints/, record.json
 
 from __future__ import annotations
 
-import fcntl
 import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from weft import __version__
 from weft.atomic import write_bytes, write_json
 from weft.errors import WeftError
+from weft.machine import Busy, Lock
 from weft.training import yaml_file
 from weft.training.config import RunConfig
+from weft.training.journal import read_events
 from weft.training.kinds import AnyConfig, config_class
 from weft.training.plan import Plan
 
+TRAINING = "training"  # the phase in which steps are counted
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
+
+
+class RunBusy(WeftError):
+    """Another process trains in the folder."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +101,26 @@ class RunFolder:
     def write_record(self, content: dict[str, Any]) -> None:
         write_json(self.path / "record.json", content)
 
-    def lock(self) -> TextIO:
-        """Hold the run for this process until the file is closed or the process ends, however it ends."""
-        file = (self.path / ".lock").open("w")
+    def lock(self, wait: float = 0.0) -> Lock:
+        """Hold the run for this process until the lock is released or the process ends, however it ends.
+
+        Waits up to `wait` seconds for a process that is about to end.
+        """
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.close()
-            raise WeftError(f"{self.path} is being trained by another process; wait for it or stop it") from error
-        return file
+            return Lock(self.path / ".lock").acquire(wait)
+        except Busy as busy:
+            raise RunBusy(f"{self.path} is being trained by another process; wait for it or stop it") from busy
+
+    def phase(self) -> str:
+        """What the process that holds the run is doing, or was doing when it ended: its lock says so."""
+        try:
+            doing = (self.path / ".lock").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            doing = ""
+        if doing != TRAINING:
+            return doing or "starting"
+        steps = [event["step"] for event in read_events(self.metrics) if event.get("kind") == "train"]
+        return f"training after step {steps[-1] if steps else 0}"
 
     def status(self) -> str:
         """finished, failed, running, or stopped (and to be resumed)."""
@@ -111,8 +128,8 @@ class RunFolder:
         if record is not None:
             return str(record["status"])
         try:
-            self.lock().close()
-        except WeftError:
+            self.lock().release()
+        except RunBusy:
             return "running"
         return "stopped"
 

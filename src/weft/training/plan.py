@@ -38,6 +38,8 @@ class Plan:
     """predicted, at the price asked for"""
     stop_after: int | None = None
     """steps without a better evaluation after which the run ends; None: never"""
+    tried: tuple[str, ...] = ()
+    """what was tried before step 0 and does not work on this machine, a sentence each"""
 
     @property
     def patience(self) -> int:

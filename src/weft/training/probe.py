@@ -9,17 +9,15 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from functools import lru_cache
 
 import torch
 
 from weft import machine
 from weft.errors import WeftError
-from weft.training import memory
+from weft.training import memory, rehearsal
 from weft.training.config import seconds
 from weft.training.course import save
 from weft.training.evaluation import outputs_of
-from weft.training.fabric import AUTOCAST
 from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
 from weft.training.kinds import AnyConfig
 from weft.training.loop import update
@@ -29,8 +27,10 @@ from weft.training.rate_finder import draw, find_rate
 from weft.training.run import Run
 from weft.training.scaling import Precision, scaling_for
 from weft.training.state import Progress, capture, restore
+from weft.training.yaml_file import to_dict
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
+TRY_FORMATS = 120.0  # seconds of training: to try a format takes two seconds the first time on a machine
 TRY_COMPILE = 1200.0  # seconds of eager training: to try takes a minute, which should not be above 5 % of a run
 SHAPES = 4  # batches of text differ in width: torch compiles for one, then for any, to train and to evaluate
 NARROW: tuple[Precision, ...] = ("bf16", "fp16")
@@ -84,7 +84,7 @@ def measure(run: Run, started: float) -> Plan:
     beginning = Progress.begin(run.team.device)
     save_seconds = timed(lambda: save(run, beginning)) * growth(run)
     start = capture(beginning, run.core, run.optimiser, run.ema)
-    need = predicted_memory(run)
+    run.plan = dataclasses.replace(run.plan, memory=predicted_memory(run))
     lr = chosen_rate(run)
     restore(start, run.core, run.optimiser, run.ema)
     run.team.use(run.plan.precision)
@@ -97,7 +97,7 @@ def measure(run: Run, started: float) -> Plan:
     restore(start, run.core, run.optimiser, run.ema)
     budget = run.config.budget.budget
     rest = seconds(budget) - (time.perf_counter() - started) if budget else None
-    found = dataclasses.replace(run.plan, lr=lr, memory=need, precision=precision, compile=compiled)
+    found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
@@ -206,44 +206,70 @@ def chosen_rate(run: Run) -> float:
 
 
 def choose_precision(run: Run, plain: float) -> tuple[Precision, float]:
-    """The number format asked for, or the one with the fastest step, and its seconds; a bare product is tried first."""
+    """The number format asked for, or the one with the fastest step, and its seconds.
+
+    Narrow ones are tried where the run is long enough to gain, a bare product first, each in a process of its own.
+    """
     if run.config.execution.precision != "auto":
         return run.plan.precision, plain
-    found: dict[Precision, float] = {"float32": 0.9 * plain}  # a narrower format must be worth its rounding
-    for precision in NARROW:
-        if run.team.share(is_fast(precision, run.team.device)):
-            found[precision] = run.team.share(mean_step(run, precision, steps=5))
+    found: dict[Precision, float] = {"float32": 0.9}  # a narrower format must be worth its rounding
+    for precision in NARROW if expected_seconds(run, plain) > TRY_FORMATS else ():
+        if run.team.rank == 0 and faster_product(run, precision):
+            found[precision] = rehearse(run, precision, compiled=False).ratio
+    found = run.team.share(found)
     best = min(found, key=lambda precision: found[precision])
     run.team.use(best)
-    return best, plain if best == "float32" else found[best]
+    return best, plain if best == "float32" else plain * found[best]
 
 
-@lru_cache
-def is_fast(precision: Precision, device: torch.device) -> bool:
-    """Whether a product of matrices is faster in this format: on CPUs without such units it is ten times slower."""
+def expected_seconds(run: Run, step: float) -> float:
+    """How long the run will be, as far as it is known now; the same on every rank."""
+    budget = run.config.budget.budget
+    return float(run.team.share(seconds(budget) if budget else run.plan.steps * step))
 
-    def product(kind: torch.dtype | None) -> float:
-        x = torch.ones(256, 256, device=device, dtype=kind)
-        x @ x
-        return min(timed(lambda: (x @ x).sum().item()) for _ in range(3))
 
-    return product(AUTOCAST[precision]) < product(torch.float32)
+def faster_product(run: Run, precision: Precision) -> bool:
+    """Whether a format works here and a product of matrices is faster in it: on many CPUs it is ten times slower."""
+    answer = rehearsal.try_format(precision, run.team.device.type)
+    note(run, precision, answer)
+    return answer.works and answer.ratio < 1
+
+
+def rehearse(run: Run, precision: Precision, compiled: bool) -> rehearsal.Answer:
+    """Steps of this run in another form, in a process of its own, for which there must be memory."""
+    assert run.store is not None
+    if memory.available(run.team.device) < run.plan.memory:
+        answer = rehearsal.Answer(False, why="there is no memory for a second process to try it")
+    else:
+        config = run.config
+        shape = [to_dict(config)[name] for name in ("model", "network", "transform", "augment", "optimisation")]
+        shape.append(sum(p.numel() for p in run.core.parameters()))
+        folder, threads = run.store.folder.parent, torch.get_num_threads()
+        answer = rehearsal.try_steps(folder, precision, compiled, run.team.device.type, threads, shape)
+    note(run, f"torch.compile in {precision}" if compiled else precision, answer)
+    return answer if answer.works else dataclasses.replace(answer, ratio=math.inf)
+
+
+def note(run: Run, what: str, answer: rehearsal.Answer) -> None:
+    """What was tried and does not work here is told, and goes into the record."""
+    if not answer.works:
+        sentence = f"{what} is not used here: {answer.why}"
+        run.display.say(sentence)
+        run.plan = dataclasses.replace(run.plan, tried=(*run.plan.tried, sentence))
 
 
 def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, float]:
     """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile."""
     if run.config.execution.compile != "auto":
         return run.plan.compile, eager
-    budget = run.config.budget.budget
-    total = seconds(budget) if budget else run.plan.steps * eager
+    total = expected_seconds(run, eager)
     varying = "mask" in run.train[0].inputs
-    if not run.team.share(total > TRY_COMPILE * (SHAPES if varying else 1)):
+    if total <= TRY_COMPILE * (SHAPES if varying else 1):
         return False, eager
-    run.display.say("trying torch.compile, which takes a minute or more")
-    run.core.compile()
-    cost = timed(lambda: mean_step(run, precision, steps=1, skipped=0)) + timed(lambda: evaluate_once(run))
-    compiled = mean_step(run, precision, steps=STEPS // 2)
-    pays = bool(run.team.share((eager - compiled) * (total / eager) > cost))
-    if not pays:
-        run.core._compiled_call_impl = None
-    return pays, compiled if pays else eager
+    run.display.say("trying torch.compile in a process of its own, which takes a minute or more")
+    answer = rehearse(run, precision, compiled=True) if run.team.rank == 0 else rehearsal.Answer(False)
+    ratio, first = run.team.share([answer.ratio, answer.first])
+    pays = bool((1 - ratio) * total > first)
+    if pays:
+        run.core.compile()
+    return pays, eager * ratio if pays else eager

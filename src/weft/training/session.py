@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from weft import machine
+from weft import machine, supervision
 from weft.errors import WeftError
 from weft.networks.formulas import total_macs
-from weft.training import course, probe
+from weft.training import course, probe, rehearsal
 from weft.training import folder as run_folder
 from weft.training.checkpoints import CheckpointStore
 from weft.training.course import TrainingFailed
@@ -25,7 +25,7 @@ from weft.training.display import Silent, choose_display, duration
 from weft.training.ema import MovingAverage
 from weft.training.evaluation import outputs_of, weights_of
 from weft.training.fabric import Team, join
-from weft.training.folder import RunFolder
+from weft.training.folder import TRAINING, RunFolder
 from weft.training.journal import Journal
 from weft.training.kinds import AnyConfig
 from weft.training.loop import train
@@ -103,18 +103,28 @@ def work(
 ) -> Outcome:
     """Everything between an open folder and its record."""
     lock = folder.lock() if team.rank == 0 else None
+
+    def enter(phase: str) -> None:
+        if lock is not None:
+            lock.note(phase)
+
     try:
+        supervision.concerns(folder.path)
+        enter("reading the data")
         materials = gather(config, folder.path, opened)
         plan = folder.plan()
         if plan is not None:
             materials.require(plan.fingerprint)
         run = assemble(folder, config, plan or known, team, materials, display)
+        rehearsal.require_format(run.plan.precision, team.device.type)
+        enter("measuring before the first step")
         run, progress = set_out(run, folder, started, known) if plan is None else pick_up(run)
         announce(run, materials, display)
+        enter(TRAINING)
         return carry_out(run, progress, folder, materials, display)
     finally:
         if lock is not None:
-            lock.close()
+            lock.release()
 
 
 def assemble(

@@ -1,0 +1,147 @@
+"""What is merely tried cannot end a run: it is tried in a process of its own, once a machine, and remembered."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crashing_machine import environment
+from training.runs import configure, train
+from weft.errors import WeftError
+from weft.training import memory, probe, rehearsal, session
+from weft.training.display import Silent
+from weft.training.rehearsal import Answer
+from weft.training.run import Run
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache: nothing has been tried on this machine."""
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def become(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every child process one of a machine whose narrow formats crash, hang or compute zeros."""
+    for name, value in environment(folder, how).items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [("crash", "SIGILL"), ("hang", "did not answer within 4 s"), ("wrong", "differ from those of float32")],
+)
+def test_a_format_that_crashes_hangs_or_lies_is_not_used_and_the_record_says_so(
+    how: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become(how, tmp_path, monkeypatch)
+    monkeypatch.setitem(rehearsal.LIMITS, "format", 60.0 if how != "hang" else 4.0)
+    monkeypatch.setattr(probe, "TRY_FORMATS", 0.0)
+    monkeypatch.setattr(probe, "NARROW", ("bf16",))
+    record = train(configure(steps=3, precision="auto"), tmp_path / "run")
+    assert record["status"] == "finished" and record["plan"]["precision"] == "float32"
+    (sentence,) = record["plan"]["tried"]
+    assert "bf16" in sentence and why in sentence
+    monkeypatch.setattr(rehearsal, "child", lambda *_: pytest.fail("it was tried before on this machine"))
+    assert train(configure(steps=3, precision="auto", seed=1), tmp_path / "again")["plan"]["tried"] == [sentence]
+
+
+def test_a_format_that_was_asked_for_and_crashes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    become("crash", tmp_path, monkeypatch)
+    with pytest.raises(WeftError, match=r"bf16 .*SIGILL.*--precision float32"):
+        session.start(configure(steps=3, precision="bf16"), tmp_path / "run", Silent())
+
+
+def test_a_short_run_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "ask", lambda *_, **__: pytest.fail("too short to gain"))
+    assert train(configure(steps=3, precision="auto", compile="auto"), tmp_path / "run")["plan"]["tried"] == []
+
+
+def test_answers_hold_for_one_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def child(words: list[str], limit: float) -> Answer:
+        asked.append(words)
+        return Answer(True, ratio=0.5)
+
+    monkeypatch.setattr(rehearsal, "child", child)
+    assert rehearsal.try_format("bf16") == rehearsal.try_format("bf16") == Answer(True, ratio=0.5)
+    assert len(asked) == 1
+    monkeypatch.setattr(rehearsal.machine, "cpu_flags", lambda: ("another",))
+    rehearsal.try_format("bf16")
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("code", [-9, -15, 1])
+def test_a_trial_that_somebody_ended_is_tried_again(code: int, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "child", lambda *_: rehearsal.reply(code, "", "no such file"))
+    assert not rehearsal.try_format("bf16").works
+    assert not list(cache.glob("*"))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"answer": 3}', '{"answer": {"works": true, "more": 1}}'])
+def test_a_damaged_answer_is_asked_for_again(content: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(False, why="no"))
+    rehearsal.try_format("fp16")
+    (stored,) = cache.glob("*.json")
+    stored.write_text(content)
+    assert rehearsal.try_format("fp16").why == "no"
+
+
+def test_steps_are_timed_in_another_process_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
+    session.start(configure("vit", steps=2), tmp_path / "run", Silent())
+    before = sorted(tmp_path.joinpath("run").rglob("*"))
+    answer = rehearsal.try_steps(tmp_path / "run", "float32", False, "cpu", 1, "shape")
+    assert answer.works, answer.why
+    assert 0.2 < answer.ratio < 5, "the same form against itself"
+    assert sorted(tmp_path.joinpath("run").rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("ratios", "best"),
+    [
+        ({"bf16": 0.5, "fp16": 0.4}, "fp16"),
+        ({"bf16": 0.5, "fp16": 0.6}, "bf16"),
+        ({"bf16": 0.95, "fp16": 0.91}, "float32"),
+        ({"fp16": 0.5}, "fp16"),
+        ({}, "float32"),
+    ],
+)
+def test_auto_takes_the_fastest_format_that_the_device_has_if_it_is_worth_its_rounding(
+    ratios: dict[str, float], best: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Formats that are not named have no units here: a product in them is slow."""
+    monkeypatch.setattr(probe, "TRY_FORMATS", 0.0)
+    monkeypatch.setattr(rehearsal, "try_format", lambda precision, _: Answer(True, 0.5 if precision in ratios else 9.0))
+    monkeypatch.setattr(rehearsal, "try_steps", lambda folder, precision, *_: Answer(True, ratios[precision]))
+
+    def stop(run: Run, precision: str, seconds: float) -> None:
+        raise Chosen(precision)  # before anything is computed in that format, which may not work here
+
+    monkeypatch.setattr(probe, "choose_compile", stop)
+    with pytest.raises(Chosen, match=best):
+        session.start(configure(steps=3, precision="auto"), tmp_path / "run", Silent())
+
+
+class Chosen(Exception):
+    """The format that a run would be computed in."""
+
+
+def test_without_memory_for_a_second_process_nothing_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "TRY_COMPILE", 0.0)
+    monkeypatch.setattr(probe, "predicted_memory", lambda run: 1 << 60)
+    monkeypatch.setattr(rehearsal, "child", lambda *_: pytest.fail("it would have been killed"))
+    plan = train(configure(steps=3, compile="auto"), tmp_path / "run")["plan"]
+    assert plan["compile"] is False and "memory" in plan["tried"][0]
+
+
+def test_what_a_child_says_is_read_with_care() -> None:
+    def works(code: int, output: Any) -> bool:
+        return rehearsal.reply(code, output, "").works
+
+    assert works(0, "noise\n" + rehearsal.json.dumps(dataclasses.asdict(Answer(True))))
+    assert not any(works(0, output) for output in ("", "noise", "[1]", "{}", '{"works": true, "x": 1}'))
+    assert memory.available() > 0
