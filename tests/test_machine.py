@@ -1,15 +1,24 @@
-"""Freed memory stays in the process: later steps need no new pages from the kernel."""
+"""What weft knows of the machine, on this one, on made-up ones, and on systems that lack something."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 import resource
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer
 
 import pytest
 
+from training.runs import configure, train
 from weft import machine
+from weft.training.config import ExecutionConfig
+from weft.training.folder import RunFolder
 
 FAULTS = """
 import resource, sys, torch
@@ -47,3 +56,191 @@ def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: Musl())
     assert not machine.keep_freed_memory()
+
+
+# Cores and memory
+
+
+def group(folder: Path, **files: str) -> Path:
+    """A control group with these files; a double underscore stands for a point."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_text(content)
+    return folder
+
+
+@pytest.fixture
+def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of eight cores and 8 GiB, 6 of them free, whose control groups are still to be made."""
+    monkeypatch.setattr(machine, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    group(tmp_path / "proc", meminfo="MemTotal: 8388608 kB\nMemAvailable: 6291456 kB\n")
+    return tmp_path
+
+
+def enter(container: Path, line: str) -> None:
+    group(container / "proc" / "self", cgroup=line + "\n")
+
+
+def test_cores_are_those_of_the_affinity_where_no_quota_is_smaller(container: Path) -> None:
+    assert machine.cores() == 6
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("max 100000", 6), ("250000 100000", 2), ("50000 100000", 1), ("", 6)])
+def test_quotas_of_version_2_hold_wherever_in_the_tree_they_stand(container: Path, quota: str, cores: int) -> None:
+    enter(container, "0::/slice/inner")
+    group(container / "cgroup" / "slice", cpu__max=quota)
+    group(container / "cgroup" / "slice" / "inner", cpu__max="max 100000")
+    assert machine.cores() == cores
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("-1", 6), ("300000", 3)])
+def test_quotas_of_version_1(container: Path, quota: str, cores: int) -> None:
+    enter(container, "4:cpu,cpuacct:/box")
+    group(container / "cgroup" / "cpu" / "box", cpu__cfs_quota_us=quota, cpu__cfs_period_us="100000")
+    assert machine.cores() == cores
+
+
+def test_memory_is_that_of_the_machine_without_a_limit(container: Path) -> None:
+    enter(container, "0::/")
+    group(container / "cgroup", memory__max="max", memory__current="5")
+    assert (machine.memory_available(), machine.memory_total()) == (6 << 30, 8 << 30)
+
+
+def test_memory_of_version_2_counts_file_pages_as_free(container: Path) -> None:
+    enter(container, "0::/box")
+    group(
+        container / "cgroup" / "box",
+        memory__max=str(2 << 30),
+        memory__current=str(1 << 30),
+        memory__stat=f"anon 5\ninactive_file {1 << 29}\n",
+    )
+    assert (machine.memory_available(), machine.memory_total()) == ((1 << 30) + (1 << 29), 2 << 30)
+
+
+def test_memory_of_version_1(container: Path) -> None:
+    enter(container, "9:memory:/box")
+    group(container / "cgroup" / "memory", memory__limit_in_bytes=str(2**63 - 4096), memory__usage_in_bytes="7")
+    group(
+        container / "cgroup" / "memory" / "box",
+        memory__limit_in_bytes=str(3 << 30),
+        memory__usage_in_bytes=str(1 << 30),
+    )
+    assert machine.memory_available() == 2 << 30
+
+
+# What a system may lack
+
+
+def without_affinity(patch: pytest.MonkeyPatch) -> None:
+    patch.delattr(machine.os, "sched_getaffinity")
+
+
+def without_fcntl(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(machine, "fcntl", None)
+
+
+def without_proc(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(machine, "PROC", Path("/nowhere"))
+
+
+def without_mallopt(patch: pytest.MonkeyPatch) -> None:
+    class Library:
+        """A C library that is not glibc."""
+
+    patch.setattr(machine.ctypes, "CDLL", lambda _: Library())
+
+
+def without_resource(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(machine, "resource", None)
+
+
+LACKS = [without_affinity, without_fcntl, without_proc, without_mallopt, without_resource]
+
+
+@pytest.mark.parametrize("lack", LACKS, ids=lambda lack: lack.__name__)
+def test_a_run_works_on_a_system_that_lacks_something(
+    lack: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack(monkeypatch)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    config = replace(configure(steps=3), execution=ExecutionConfig(compile="no"))
+    record = train(config, tmp_path / "run")
+    assert record["status"] == "finished" and record["environment"]["cores"] >= 1
+    assert RunFolder(tmp_path / "run").status() == "finished"
+
+
+# Locks
+
+
+@pytest.mark.parametrize("kind", [lambda _: None, without_fcntl], ids=["flock", "owner's number"])
+def test_a_lock_is_held_by_one_and_freed(
+    kind: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind(monkeypatch)
+    path = tmp_path / "lock"
+    with machine.Lock(path).acquire() as held:
+        held.note("busy")
+        assert path.read_text() == "busy"
+        with pytest.raises(machine.Busy):
+            machine.Lock(path).acquire()
+        assert path.read_text() == "busy", "who asks leaves no trace"
+    machine.Lock(path).acquire().release()
+
+
+@pytest.mark.parametrize("kind", [lambda _: None, without_fcntl], ids=["flock", "owner's number"])
+def test_a_lock_is_waited_for(
+    kind: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind(monkeypatch)
+    held = machine.Lock(tmp_path / "lock").acquire()
+    Timer(0.2, held.release).start()
+    machine.Lock(tmp_path / "lock").acquire(wait=10).release()
+
+
+def test_a_lock_whose_owner_died_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_fcntl(monkeypatch)
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / "lock.owner").write_text(str(dead.pid))
+    machine.Lock(tmp_path / "lock").acquire().release()
+
+
+# Deaths
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-signal.SIGILL, ("SIGILL", "--precision float32")),
+        (-signal.SIGKILL, ("SIGKILL", "memory", "--batch-size")),
+        (-signal.SIGSEGV, ("SIGSEGV",)),
+        (-200, ("signal 200",)),
+        (3, ("exit code 3",)),
+    ],
+)
+def test_a_death_is_told_with_its_meaning_and_a_remedy(code: int, words: tuple[str, ...]) -> None:
+    assert all(word in machine.death(code) for word in words)
+
+
+# One module
+
+
+def test_no_other_module_asks_the_system() -> None:
+    """Cores, locks, memory and the C library have one door."""
+    asks = re.compile(r"sched_getaffinity|os\.cpu_count|\bfcntl\b|\bmsvcrt\b|\bresource\.|/proc\b|mallopt|prctl|CDLL")
+    package = Path(machine.__file__).parent
+    others = [path for path in package.rglob("*.py") if path.name != "machine.py"]
+    found = [(str(path), line) for path in others for line in path.read_text().splitlines() if asks.search(line)]
+    assert not found and len(others) > 100
+
+
+def test_modules_of_unix_may_be_missing() -> None:
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('fcntl', 'resource', 'pwd', 'termios'));"
+        "import weft.machine, weft.supervision, weft.training.folder; print(weft.machine.lock_kind())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("a file"), done.stderr

@@ -30,7 +30,9 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside `folder` survive a power cut."""
+    """Make renames inside `folder` survive a power cut; Windows opens no folders, and needs no such thing."""
+    if os.name == "nt":
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -36,9 +36,14 @@ UNLIMITED = 1 << 60  # bytes; cgroups v1 writes "no limit" as a number near 2^63
 # Cores
 
 
+def all_cores() -> int:
+    """Cores of the machine, whoever may use them."""
+    return os.cpu_count() or 1
+
+
 def cores() -> int:
     """Cores that this process may use: those of its affinity, of its container's quota, and of the machine."""
-    found = [os.cpu_count() or 1]
+    found = [all_cores()]
     with suppress(AttributeError, OSError):
         found.append(len(os.sched_getaffinity(0)))
     found += [max(1, int(share)) for share in _core_quotas()]

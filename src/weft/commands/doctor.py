@@ -91,7 +91,7 @@ def hardware() -> dict[str, Any]:
         "system": platform.platform(),
         "processor": machine.cpu_model(),
         "instruction sets": [name for name in (*SETS, *ARM_SETS) if name in flags],
-        "cores": f"{machine.cores()} allowed of {os.cpu_count()}",
+        "cores": f"{machine.cores()} allowed of {machine.all_cores()}",
         "memory": f"{machine.memory_available() / 2**30:.1f} GiB free of {machine.memory_total() / 2**30:.1f}",
         "GPUs": gpus,
         "freed memory": "kept in the process" if machine.keep_freed_memory() else "returned to the system",
