@@ -7,6 +7,7 @@ killed takes its child with it at once. Only where the system has all that is ne
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import signal
@@ -37,12 +38,16 @@ def supervise(told: Callable[[str, Path | None], str]) -> None:
     global _concern
     if not hasattr(signal, "sigwaitinfo") or sys.platform != "linux" or threading.active_count() > 1:
         return
-    _concern = mmap.mmap(-1, 4096)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
+        stream.flush()
     parent = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*PASSED_ON, signal.SIGCHLD})
-    child = os.fork()
+    try:
+        _concern = mmap.mmap(-1, 4096)
+        child = os.fork()
+    except OSError:  # no more processes, or no memory: then without
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return
     if child:
         watch(child, told)
     machine.ends_with_parent(signal.SIGKILL)
@@ -69,5 +74,6 @@ def finish(code: int, told: Callable[[str, Path | None], str]) -> NoReturn:
         assert _concern is not None
         name = _concern[:].partition(b"\0")[0]
         sentence = told(machine.death(code), Path(os.fsdecode(name)) if name else None)
-        print("weft: " + sentence, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
+            print("weft: " + sentence, file=sys.stderr, flush=True)
     os._exit(1 if code < 0 else code)
