@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Barrier
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from weft.nn.noise import Dropout, DropPath, example_noise, keep, number_streams, rising_rates
 
@@ -126,6 +129,35 @@ def test_a_key_leaves_torchs_generator_alone_and_ends_with_its_block() -> None:
     unkeyed = Dropout(0.5)(torch.ones(8, 32))
     torch.manual_seed(0)
     assert torch.equal(unkeyed, nn.functional.dropout(torch.ones(8, 32), 0.5)), "the key outlived its block"
+
+
+def test_each_thread_has_keys_of_its_own() -> None:
+    """Batches of several threads at once, each inside its own key, draw what each draws alone."""
+    alone = [draws(seed) for seed in range(4)]
+    all_inside = Barrier(4)
+
+    def together(seed: int) -> Tensor:
+        with example_noise(seed, 0, torch.arange(64)):
+            all_inside.wait(60)
+            return keep((64, 256), 0.5, 0, CPU).float() * 2 - 1
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(together, range(4)))
+    assert all(torch.equal(one, other) for one, other in zip(found, alone, strict=True))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_layers_recomputed_in_the_backward_pass_see_the_keys(reentrant: bool) -> None:
+    layer, x = nn.Sequential(nn.Linear(8, 8), Dropout(0.5)), torch.ones(4, 8)
+
+    def gradient(recomputed: bool) -> Tensor:
+        inputs = x.clone().requires_grad_()
+        with example_noise(3, 1, torch.arange(4)):
+            outputs = checkpoint(layer, inputs, use_reentrant=reentrant) if recomputed else layer(inputs)
+            outputs.square().sum().backward()
+        return inputs.grad
+
+    assert torch.equal(gradient(True), gradient(False))
 
 
 def test_large_indices_steps_and_seeds_are_fine() -> None:

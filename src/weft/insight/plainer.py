@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -95,8 +94,7 @@ def missing(family: str, normed: bool, shortened: bool) -> str:
 
 def fresh(config: NetworkConfig, seed: int) -> Network:
     """Initial weights; batch norm uses its batch's statistics, as at the start of training."""
-    with torch.random.fork_rng(devices=[]):
-        network = create_network(config, seed).eval()
+    network = create_network(config, seed).eval()
     for module in network.modules():
         if isinstance(module, BatchNorm1d | BatchNorm2d):
             module.train()

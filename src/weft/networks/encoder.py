@@ -18,6 +18,7 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig, TextTokensConfig
+from weft.nn.seeding import seeded
 
 if TYPE_CHECKING:
     from weft.networks.backbone import TextTokens
@@ -58,7 +59,8 @@ def read_encoder(folder: Path) -> TextTokens:
     config = stored_config(checkpoint)
     if not isinstance(config, TextTokensConfig) or config.encoder is not None:
         raise WeftError(f"{folder} holds a {config.family} network; what is needed is an encoder of text such as BERT")
-    network = build(config.replaced(num_classes=0))
+    with seeded(0):  # the draws of weights that are about to be replaced are nobody else's
+        network = build(config.replaced(num_classes=0))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*left out.*")  # heads, which is what is wanted
         load_checkpoint(network, checkpoint)

@@ -4,10 +4,15 @@ Inside `example_noise(seed, step, index)` every layer derives its draws from the
 data set, by an integer hash. The order of layers, the number of ranks and the size of the local batch change nothing,
 so two processes drop what one process would have dropped, and a resumed run drops what the first one did. Outside of
 it the layers use torch's generator, as users of plain PyTorch expect.
+
+The keys belong to the thread, so that several networks can be trained at once. Autograd runs the backward pass of the
+CPU in the thread that asks for it; that of a GPU runs in a thread of autograd's own, where recomputed layers
+(`torch.utils.checkpoint`) would not find the keys. weft recomputes nothing.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,7 +25,15 @@ FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32
 GOLDEN = 0x9E3779B9 - 2**32
 LARGEST = 2**31 - 1
 
-_keys: list[Tensor] = []  # the keys of the examples of the current batch; empty outside of `example_noise`
+
+class _Keys(threading.local):
+    """The keys of the examples of this thread's current batch; none outside of `example_noise`."""
+
+    def __init__(self) -> None:
+        self.stack: list[Tensor] = []
+
+
+_keys = _Keys()
 
 
 def scramble(x: Tensor) -> Tensor:
@@ -39,18 +52,18 @@ def _wrap(number: int) -> int:
 def example_noise(seed: int, step: int, index: Tensor) -> Iterator[None]:
     """Key all noise by `seed`, `step` and `index`, the (batch,) global indices of the examples."""
     keys = scramble(index.to(torch.int32) + _wrap(seed * 0x632BE5AB + 1))
-    _keys.append(scramble(keys + _wrap(step * 0x85157AF5 + 1)))
+    _keys.stack.append(scramble(keys + _wrap(step * 0x85157AF5 + 1)))
     try:
         yield
     finally:
-        _keys.pop()
+        _keys.stack.pop()
 
 
 def keep(shape: torch.Size | tuple[int, ...], rate: float, stream: int, device: torch.device) -> Tensor:
     """Boolean tensor of `shape` (batch first), false with probability `rate`."""
-    if not _keys:
+    if not _keys.stack:
         return torch.rand(shape, device=device) >= rate
-    keys = scramble(_keys[-1].to(device) ^ _wrap((stream + 1) * 0x58F38DED))
+    keys = scramble(_keys.stack[-1].to(device) ^ _wrap((stream + 1) * 0x58F38DED))
     count = int(torch.Size(shape[1:]).numel())
     counter = torch.arange(count, dtype=torch.int32, device=device).mul_(GOLDEN)
     draws = scramble(keys[:, None] + counter).bitwise_and_(LARGEST)
@@ -75,7 +88,7 @@ class Dropout(Noisy):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
-        if not _keys:
+        if not _keys.stack:
             return F.dropout(x, self.rate)
         return x * keep(x.shape, self.rate, self.stream, x.device) / (1 - self.rate)
 

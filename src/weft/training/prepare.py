@@ -25,6 +25,7 @@ from weft.networks.config import MLPConfig, NetworkConfig
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, configured, list_models
 from weft.nn.losses import outputs_for
+from weft.nn.seeding import seeded
 from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.kinds import KINDS, AnyConfig, function
 from weft.training.metrics import Metrics, measure
@@ -251,5 +252,5 @@ def size_network(config: RunConfig, source: Source, transform: Transform) -> Net
 
 def create_network(network: NetworkConfig, seed: int) -> Network:
     """The network with the initial weights that `seed` decides."""
-    torch.manual_seed(seed)
-    return build(network)
+    with seeded(seed):
+        return build(network)

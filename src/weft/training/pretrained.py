@@ -20,6 +20,7 @@ from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
 from weft.networks.registry import build, config_from_dict
 from weft.nn.losses import Task
+from weft.nn.seeding import seeded
 from weft.training.objective import Objective
 
 FORMAT = 1
@@ -83,7 +84,8 @@ def read_card(folder: Path) -> tuple[Card, NetworkConfig]:
 def read_network(folder: Path) -> tuple[Card, Network, Transform]:
     """A network with its weights, and the transform that its inputs need."""
     card, config = read_card(folder)
-    net = build(config)
+    with seeded(0):  # the draws of weights that are about to be replaced are nobody else's
+        net = build(config)
     path = folder / "model.safetensors"
     try:
         weights = safetensors.torch.load(path.read_bytes())

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from weft.data.loader import Batches, batches
@@ -15,6 +14,7 @@ from weft.data.preprocess import TextTransform
 from weft.data.source import Source
 from weft.errors import WeftError
 from weft.networks.network import Network
+from weft.nn.seeding import seeded
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.evaluation import outputs_of
 from weft.training.finetuning.config import FinetuneConfig
@@ -56,8 +56,8 @@ class FinetuneMaterials(Materials):
         network = create_network(self.network, self.config.seed)
         if encoder_of(self.network) is None:
             self.start.fill(network)
-            torch.manual_seed(self.config.seed)
-            network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
+            with seeded(self.config.seed):
+                network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
         return network
 
     def groups(self, core: Network) -> Groups:

@@ -13,6 +13,7 @@ from weft.networks.bert import PretrainingHeads
 from weft.networks.config import TextTokensConfig
 from weft.networks.network import Network
 from weft.networks.registry import build
+from weft.nn.seeding import seeded
 from weft.nn.vocabulary import word_losses
 
 MASKED, HITS, NEXT, NEXT_HITS = range(4)  # columns of what the network answers
@@ -81,7 +82,7 @@ def judge(logits: Tensor, follows: Tensor) -> tuple[Tensor, Tensor]:
 
 def create_pretraining(config: TextTokensConfig, seed: int, *, masked: bool, next_sentence: bool) -> Pretraining:
     """The network and its heads with the initial weights that `seed` decides."""
-    torch.manual_seed(seed)
-    encoder = build(config)
-    assert isinstance(encoder, TextTokens)
-    return Pretraining(encoder, masked=masked, next_sentence=next_sentence)
+    with seeded(seed):
+        encoder = build(config)
+        assert isinstance(encoder, TextTokens)
+        return Pretraining(encoder, masked=masked, next_sentence=next_sentence)
