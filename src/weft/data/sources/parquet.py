@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from weft.data.config import SourceConfig
 from weft.data.fingerprint import digest_files
+from weft.data.labels import missing
 from weft.data.sources.arrow import raw_inputs, raw_labels
 from weft.data.sources.columns import Columns, columns_of
 from weft.data.sources.splits import split_names
@@ -87,9 +88,12 @@ class ParquetShards:
         return found
 
     def _hidden(self) -> bool:
-        """Whether the labels are withheld, as in GLUE's test splits: all -1, which the first row group shows."""
+        """Whether the labels are withheld, as in GLUE's test splits: all -1, or all missing."""
         assert self.columns.target is not None
-        return len(self.rows) > 0 and self.read(0, [self.columns.target]).column(0).unique().to_pylist() == [-1]
+        if len(self.rows) == 0:
+            return False
+        first = self.read(0, [self.columns.target]).column(0).unique().to_pylist()
+        return first == [-1] or (all(map(missing, first)) and all(map(missing, self.label_values())))
 
     def column(self, name: str) -> NDArray[Any] | None:
         """One small column of all row groups, in memory."""
