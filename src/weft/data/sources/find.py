@@ -47,8 +47,11 @@ def reader_of(path: Path) -> Reader:
         if found is None:
             raise WeftError(f"{path} is of no known kind; weft reads Parquet, CSV, TSV, JSONL, TXT and tar files")
         return found
-    files = [file for file in path.rglob("*") if file.suffix]
-    endings = {file.suffix.lower() for file in files}
+    if not path.is_dir():  # a pipe would be read to its end, which may never come
+        raise WeftError(f"{path} is neither a regular file nor a folder; copy its content into a file")
+    endings = {file.suffix.lower() for file in path.rglob("*") if not file.is_dir()}
+    if not endings:
+        raise WeftError(f"{path} is an empty folder: there is no file in it or below it")
     if any(idx.NAME.match(file.name) for file in path.iterdir()):
         return idx.read_idx
     for ending in (".parquet", ".tar", *delimited.ENDINGS):
@@ -56,10 +59,10 @@ def reader_of(path: Path) -> Reader:
             found = _by_ending(ending)
             assert found is not None
             return found
-    if endings & set(IMAGES) or not files:
+    if endings & set(IMAGES):
         return read_image_folder
-    held = ", ".join(sorted(endings)[:5])
-    raise WeftError(f"{path} holds nothing that weft can read as data (it holds {held})")
+    held = ", ".join(ending or "files without an ending" for ending in sorted(endings)[:5])
+    raise WeftError(f"{path} holds nothing that weft can read as data (it holds {held}); `weft data` lists the kinds")
 
 
 def _by_ending(ending: str) -> Reader | None:

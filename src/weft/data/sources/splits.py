@@ -15,6 +15,13 @@ def is_split(name: str) -> bool:
     return _SPLIT.match(name) is not None
 
 
+def regular_files(path: Path, *endings: str) -> list[Path]:
+    """The file itself, or all files of these endings below a folder; no pipes, whose end may never come."""
+    if not path.is_dir():
+        return [path]
+    return [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+
+
 def split_names(files: Sequence[Path], root: Path) -> dict[str, list[Path]]:
     """Split -> its files: `train.parquet`, `train-00000-of-00002.parquet` and `train/0000.parquet` are all train."""
     splits: dict[str, list[Path]] = {}
