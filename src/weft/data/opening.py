@@ -55,17 +55,21 @@ class Opening:
             for name, table in self.reading.tables.items():
                 if isinstance(table, Table) and table.labels is not None:
                     yield f"no row of {name!r} has a label"
+        rows = self._rows_of_classes()
         for names in look_alikes(self.labels.classes):
-            yield f"the classes {self._counted(names)} differ in case or blanks alone; write them alike if they are one"
+            counted = " and ".join(f"{name!r} ({rows[name]:,} rows)" if name in rows else repr(name) for name in names)
+            yield f"the classes {counted} differ in case or blanks alone; write them alike if they are one"
+        if single := [repr(name) for name, count in rows.items() if count == 1]:
+            more = f" and {len(single) - 3} more" if len(single) > 3 else ""
+            yield f"of {', '.join(single[:3])}{more} there is one row only, too few to learn a class from"
 
-    def _counted(self, names: list[str]) -> str:
-        """Classes with their rows; of a streamed source, whose labels would have to be read again, without."""
-        splits = self.splits.values()
-        if not all(isinstance(split, MemorySplit) for split in splits):
-            return " and ".join(map(repr, names))
-        targets = np.concatenate([split.targets for split in splits if split.labelled]).astype(np.int64)
-        rows = np.bincount(targets, minlength=len(self.labels.classes))
-        return " and ".join(f"{name!r} ({rows[self.labels.classes.index(name)]:,} rows)" for name in names)
+    def _rows_of_classes(self) -> dict[str, int]:
+        """Class -> rows in all splits; nothing of a streamed source, whose labels would have to be read again."""
+        splits = [split for split in self.splits.values() if split.labelled]
+        if not self.labels.classes or not all(isinstance(split, MemorySplit) for split in splits):
+            return {}
+        counts = np.bincount(np.concatenate([split.targets for split in splits]).astype(np.int64))
+        return dict(zip(self.labels.classes, counts.tolist(), strict=False))
 
     def _labelled(self) -> list[str]:
         """Splits that can be learnt from: those with targets, or all where there is no target."""
@@ -103,7 +107,7 @@ class Opening:
         """Which rows a role takes, and how they were chosen, in words."""
         taken, how = self._drawn(table, rows, targets, share, role)
         if not taken.any():
-            one = "no class has two rows that may be parted" if self.labels.classes else "its rows belong together"
+            one = "no class has two rows that may be parted" if self.labels.classes else f"{len(rows)} row is too few"
             raise WeftError(f"{self.name} cannot be cut for {role}: {one}; choose another --target, or add rows")
         if taken.all():
             raise WeftError(f"{self.name} cannot be cut for {role}: all rows are phrases of one text; add rows")
@@ -152,7 +156,7 @@ class Opening:
         blank = self._blank(name, table)
         labels = self.labels if table.labelled else Labels("none")
         targets, faults = examine(table, labels, self.reading.modality, images=self.config.on_bad == "skip")
-        self._enter({row: why for row, why in faults.items() if row not in blank}, table)
+        self._enter({row: why for row, why in faults.items() if row not in blank or row in table.faults}, table)
         table.name, table.skipped = name, {*faults, *blank}
         rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
         if len(rows) < 2:

@@ -62,7 +62,7 @@ def _texts(column: pa.ChunkedArray, faults: dict[int, str]) -> Iterator[str]:
 def _vectors(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
     """(rows, features): a column each, or one column of equally long lists."""
     columns = [table.column(name) for name in names]
-    if len(columns) == 1 and not pa.types.is_primitive(columns[0].type):
+    if len(columns) == 1 and pa.types.is_nested(columns[0].type):
         rows = columns[0].to_pylist()
         width = max((len(row or ()) for row in rows), default=0)
         ragged = [row if row is not None and len(row) == width else [np.nan] * width for row in rows]

@@ -87,7 +87,7 @@ def _said(kind: pa.DataType) -> str:
     if pa.types.is_struct(kind) or pa.types.is_map(kind):
         return "records of several values"
     if pa.types.is_null(kind):
-        return "nothing that can be read"
+        return "nothing, or neither words nor numbers"
     if _kind(kind) in {"list", "image"}:
         return "lists" if _kind(kind) == "list" else "bytes"
     return f"values of the type {kind}"

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from weft.data.config import SourceConfig
 from weft.data.fingerprint import digest_files
-from weft.data.labels import as_number
+from weft.data.labels import as_number, missing
 from weft.data.sources.arrow import arrow_table
 from weft.data.sources.columns import Columns, columns_of
 from weft.data.sources.encoding import encoding_of
-from weft.data.sources.splits import regular_files, split_names
+from weft.data.sources.splits import leading, regular_files, split_names
 from weft.data.sources.table import Reading, Table
 from weft.errors import WeftError
 
@@ -63,8 +63,8 @@ def read_delimited(path: Path, config: SourceConfig) -> Reading:
     files, others = _files(path) if path.is_dir() else ([path], [])
     texts = {file: _read(file) for file in files}
     splits = split_names(files, root)
-    first = texts[files[0]]
-    columns = columns_of(_arrow(first).schema, config, files[0].name)
+    first = leading(splits)
+    columns = columns_of(_arrow(texts[first]).schema, config, first.name)
     tables = {split: _table([(file, texts[file]) for file in members], columns) for split, members in splits.items()}
     notes = [note for lines in texts.values() for note in lines.notes]
     notes += [f"{', '.join(file.name for file in others[:3])}: left out, as there are tables beside"] if others else []
@@ -89,7 +89,25 @@ def _table(files: list[tuple[Path, Lines]], columns: Columns) -> Table:
         whole.faults |= {len(whole.rows) + row: why for row, why in lines.faults.items()}
         whole.rows += lines.rows
         names += [f"{file.name} line {line}" for line in lines.places]
-    return arrow_table(_arrow(whole), columns, lambda row: names[row], whole.faults)
+    table = _arrow(whole)
+    for name in columns.wanted:
+        if name in whole.names and pa.types.is_floating(table.schema.field(name).type):
+            whole.faults = _words_among_numbers(whole, name) | whole.faults
+    return arrow_table(table, columns, lambda row: names[row], whole.faults)
+
+
+def _words_among_numbers(lines: Lines, name: str) -> dict[int, str]:
+    """Rows with a word where the column has numbers."""
+    at = lines.names.index(name)
+    odd = {
+        row: cells[at] for row, cells in enumerate(lines.rows) if isinstance(cells[at], str) and not missing(cells[at])
+    }
+    read = _with_comma if lines.commas else as_number
+    return {
+        row: f"{name} is {cell[:40]!r}, where other rows have numbers"
+        for row, cell in odd.items()
+        if math.isnan(read(cell))
+    }
 
 
 def _read(file: Path) -> Lines:
@@ -165,6 +183,8 @@ def _rows(stream: TextIO, delimiter: str, file: Path) -> Iterator[tuple[int, lis
 def _names(head: list[str], file: Path) -> list[str]:
     """The columns' names; one without a name, as spreadsheets leave at the end of a row, gets its number."""
     names = [cell.strip() or f"column {number}" for number, cell in enumerate(head, 1)]
+    if any(map(_broken, names)):
+        raise WeftError(f"the first line of {file} is not UTF-8 text; save the file as CSV in UTF-8")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise WeftError(f"{file} has {count} columns called {name!r}; give each a name of its own")
@@ -189,8 +209,10 @@ def _read_json(stream: TextIO, file: Path) -> Lines:
             if fault:
                 raise WeftError(f"{file.name} line {number}: {fault}; weft reads one JSON object a line")
             lines = Lines(list(row))
-        missing = [name for name in lines.names if name not in row]
-        fault = fault or (f"the row lacks {', '.join(missing)}" if missing else None)
+            if any(map(_broken, lines.names)):
+                raise WeftError(f"{file.name} line {number} has names that are no text; save the file in UTF-8")
+        lacking = [name for name in lines.names if name not in row]
+        fault = fault or (f"the row lacks {', '.join(lacking)}" if lacking else None)
         lines.add(number, [row.get(name) for name in lines.names], fault)
     if lines is None:
         raise WeftError(f"{file} is empty")
@@ -216,7 +238,11 @@ def _arrow(lines: Lines) -> pa.Table:
 def _column(cells: list[Any], commas: bool) -> pa.Array:
     """Numbers, lists of numbers or words; of what is none of them (objects, lists of words) nothing."""
     given = [cell for cell in cells if cell is not None and cell != ""]
-    if any(isinstance(cell, list | dict) for cell in given):
+    nested = sum(isinstance(cell, list | dict) for cell in given)
+    if nested * 2 <= len(given):
+        cells = [None if isinstance(cell, list | dict) else cell for cell in cells]
+        given = [cell for cell in given if not isinstance(cell, list | dict)]
+    elif nested:
         lists = [cell if isinstance(cell, list) and all(map(_is_number, cell)) else None for cell in cells]
         some = any(cell is not None for cell in lists)
         return pa.array(lists, pa.list_(pa.float32())) if some else pa.nulls(len(cells))

@@ -33,11 +33,19 @@ def read(name: str, config: SourceConfig) -> Reading:
     if name.startswith("hub:"):
         return read_hub(name.removeprefix("hub:"), config)
     path = Path(name).expanduser()
-    if not path.exists():
+    if not _exists(path):
         known = f"no such name; give a file, a folder, hub:NAME, or one of {', '.join(EMBEDDED)}"
         rest = nearest(name, EMBEDDED) or known
-        raise WeftError(f"there is no source {name!r}: no such path, and {rest}")
+        shown = name if len(name) < 200 else f"{name[:200]}…"
+        raise WeftError(f"there is no source {shown!r}: no such path, and {rest}")
     return reader_of(path)(path, config)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, or a folder that may not be looked into
+        return False
 
 
 def reader_of(path: Path) -> Reader:

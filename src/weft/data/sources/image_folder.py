@@ -48,7 +48,7 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
         files += [image for row, image in enumerate(images) if row not in table.faults]
     if not files:
         raise WeftError(f"{root} holds no images ({', '.join(ENDINGS)})")
-    if len(names) == 1:
+    if len(names) == 1 and config.task != "none":
         raise WeftError(f"{root} has one class only, {names[0]!r}; a classifier needs two, or use --task none")
     reading.files = digest_files(files, root)
     return reading
@@ -84,7 +84,8 @@ def _class_folders(split: Path) -> list[Path]:
 
 
 def _empty_class(folder: Path, root: Path, config: SourceConfig, notes: list[str]) -> None:
-    sentence = f"the class folder {_below(folder, root)} holds no images"
+    there = "holds no images" if folder.is_dir() else "is not there, though other splits have it"
+    sentence = f"the class folder {_below(folder, root)} {there}"
     if config.on_bad == "fail":
         raise WeftError(f"{sentence}; fill or remove it, or go on without with --on-bad skip")
     notes.append(sentence)

@@ -17,7 +17,7 @@ from weft.data.fingerprint import digest_files
 from weft.data.labels import missing
 from weft.data.sources.arrow import raw_inputs, raw_labels
 from weft.data.sources.columns import Columns, columns_of
-from weft.data.sources.splits import regular_files, split_names
+from weft.data.sources.splits import leading, regular_files, split_names
 from weft.data.sources.table import Block, Reading, Shards, Table, join
 from weft.errors import WeftError
 
@@ -27,7 +27,7 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
     root = path if path.is_dir() else path.parent
     files = regular_files(path, ".parquet")
     splits = split_names(files, root)
-    columns = columns_of(_schema(files[0]), config, files[0].name)
+    columns = columns_of(_schema(leading(splits)), config, leading(splits).name)
     large = sum(file.stat().st_size for file in files) > config.memory
     stream = large if config.stream is None else config.stream
     tables: dict[str, Table | Shards] = {}
