@@ -190,7 +190,7 @@ def test_empty_and_enormous_text(csv_file):
 
 def test_text_that_is_not_utf_8(tmp_path: Path):
     lines = [b"text,label"] + [f"text number {n},{n % 2}".encode() for n in range(20)]
-    lines[8] = "caf\xe9,1".encode("latin-1")
+    lines[8], lines[3] = "caf\xe9,1".encode("latin-1"), "caf\xe9 here,1".encode()
     (tmp_path / "rows.csv").write_bytes(b"\n".join(lines))
     with pytest.raises(WeftError, match=r"rows\.csv line 9: the text is not UTF-8"):
         open_source(tmp_path / "rows.csv")
@@ -290,5 +290,5 @@ def test_an_unreadable_parquet_or_idx_file_is_named(tmp_path: Path):
     (tmp_path / "train.parquet").unlink()
     (tmp_path / "train-images-idx3-ubyte").write_bytes(struct.pack(">HBB3I", 0, 8, 3, 9, 28, 28) + bytes(100))
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, 9) + bytes(9))
-    with pytest.raises(WeftError, match=r"images-idx3-ubyte has 116 bytes where its header declares 7,072"):
+    with pytest.raises(WeftError, match=r"images-idx3-ubyte holds 100 bytes where its header declares 7,056"):
         open_source(tmp_path)

@@ -102,3 +102,19 @@ def test_bad_input_is_one_sentence_and_exit_code_two(image_folder: Path, capsys)
     assert weft("show", image_folder, "--on-bad", "skip", "--sheet", image_folder.parent / "s.png") == 0
     assert "1 bad row was skipped: cat/broken.png" in capsys.readouterr().out
     assert weft("show") == 2
+
+
+def test_a_sheet_overwrites_sheets_only(image_folder: Path, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    own = encoded(0)
+    Path("images.png").write_bytes(own)
+    for _ in range(2):  # the second time weft knows its own sheet
+        assert weft("show", "images") == 0
+        assert "contact sheet: images-2.png" in capsys.readouterr().out
+    assert Path("images.png").read_bytes() == own and not Path("images-3.png").exists()
+    assert weft("show", "images", "--sheet", "images.png") == 2
+    assert "images.png exists" in capsys.readouterr().err
+    assert weft("augment", "images", "--sheet", "images-2.png") == 0
+    assert weft("show", "images", "--sheet", "images.png/sheet.png") == 2
+    assert weft("show", "images", "--sheet", "sheet.jpg") == 2
+    assert Path("images.png").read_bytes() == own

@@ -112,3 +112,11 @@ def test_uniform_classes_are_guessed_at_log_k() -> None:
 def test_objectives_that_cannot_be_are_refused(task: str, options: dict, words: str) -> None:
     with pytest.raises(WeftError, match=words):
         create_objective(task, LABELS, 3, **options)
+
+
+def test_targets_far_from_zero_are_centred_before_they_are_rounded() -> None:
+    targets = 1e9 + np.random.default_rng(0).normal(size=200)
+    objective = create_objective("regression", targets)
+    right = torch.from_numpy((targets - objective.centre) / objective.scale).float()[:, None]
+    assert objective.mean_loss(right, torch.from_numpy(targets)) < 1e-10
+    assert objective.headline(right, torch.from_numpy(targets)) > 0.999999

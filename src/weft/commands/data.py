@@ -45,7 +45,8 @@ class Arguments:
     """an embedded set, a path, or hub:NAME"""
     reading: Annotated[SourceConfig, tyro.conf.arg(name="")] = field(default_factory=SourceConfig)
     sheet: Path | None = None
-    """where the contact sheet goes; by default a PNG named after the source in this folder"""
+    """where the contact sheet goes; by default a PNG named after the source in this folder; a file that weft did not
+    draw is never overwritten"""
     rows: int = 5
     """sample rows that `show` prints for text and vectors"""
     clear: bool = False
@@ -92,9 +93,9 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     for note in source.notes:
         console.print(f"• {note}", soft_wrap=True, markup=False)
     if source.modality == "image":
-        from weft.data.sheet import class_sheet
+        from weft.data.sheet import class_sheet, sheet_path
 
-        path = _sheet_path(arguments, "")
+        path = sheet_path(_name(arguments.source), arguments.sheet)
         class_sheet(source, path)
         console.print(f"contact sheet: {path}", soft_wrap=True)
     else:
@@ -141,9 +142,9 @@ def print_samples(console: Console, source: Source, rows: int) -> None:
 
 def augment(console: Console, source: Source, arguments: Arguments) -> None:
     """The same images under each augmentation."""
-    from weft.data.sheet import augment_sheet
+    from weft.data.sheet import augment_sheet, sheet_path
 
-    path = _sheet_path(arguments, "-augment")
+    path = sheet_path(_name(arguments.source) + "-augment", arguments.sheet)
     augment_sheet(source, path, arguments.reading.seed)
     console.print(f"augmentation sheet: {path}", soft_wrap=True)
 
@@ -165,6 +166,6 @@ def show_cache(console: Console, clear: bool) -> None:
     console.print(f"{total / 1e6:,.1f} MB of {cache.limit / 1e6:,.0f} in {cache.folder}", soft_wrap=True)
 
 
-def _sheet_path(arguments: Arguments, suffix: str) -> Path:
-    name = Path(arguments.source.replace(":", "-")).name
-    return arguments.sheet or Path(f"{name}{suffix}.png")
+def _name(source: str) -> str:
+    """What files about a source are called."""
+    return Path(source.replace(":", "-")).name or Path(source).resolve().name or "source"

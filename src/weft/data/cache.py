@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from weft.errors import WeftError
 from weft.machine import Lock
 
 Tensors = dict[str, Tensor]
@@ -39,11 +41,11 @@ class Entry:
 
 
 class Cache:
-    """A folder of entries; by default $WEFT_CACHE or ~/.cache/weft, of $WEFT_CACHE_LIMIT bytes or ten gibibytes."""
+    """A folder of entries; by default $WEFT_CACHE or ~/.cache/weft, of $WEFT_CACHE_LIMIT (bytes, 500M, 2G) or 10G."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
         self.folder = folder or Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
-        self.limit = limit if limit is not None else int(os.environ.get("WEFT_CACHE_LIMIT", LIMIT))
+        self.limit = limit if limit is not None else _limit(os.environ.get("WEFT_CACHE_LIMIT", ""))
 
     def get(self, key: str, about: str, build: Callable[[], Tensors]) -> Tensors:
         """The entry `key`, built and stored if it is not there; `about` says what it is, for listings."""
@@ -105,6 +107,16 @@ class Cache:
         # A lock for each entry: one builder may need another entry, and two that share a lock would wait forever.
         with Lock(self.folder / f"{key}.lock").acquire(math.inf):
             yield
+
+
+def _limit(text: str) -> int:
+    """A number of bytes, perhaps with K, M, G or T behind it for the powers of 1,024."""
+    if not text.strip():
+        return LIMIT
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper().replace(" ", ""))
+    if found is None:
+        raise WeftError(f"WEFT_CACHE_LIMIT is {text!r}; give a number of bytes, or one such as 500M or 2G")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2] or " "))
 
 
 def _load(path: Path) -> Tensors | None:

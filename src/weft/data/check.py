@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,7 +28,7 @@ def examine(
     elif modality in {"text", "pair"}:
         faults |= _text_faults(table.inputs)
     elif images:
-        faults |= _image_faults(table.inputs)
+        faults |= _image_faults(table.inputs, set(table.faults))
     return targets, faults | table.faults
 
 
@@ -55,8 +56,9 @@ def _text_faults(texts: Inputs) -> dict[int, str]:
     return faults
 
 
-def _image_faults(images: Inputs) -> dict[int, str]:
-    if len(images) == 0 or not isinstance(images[0], bytes):
+def _image_faults(images: Inputs, known: set[int]) -> dict[int, str]:
+    """Images that cannot be decoded, but for `known` rows, which may not even be files."""
+    if len(images) == 0 or not isinstance(images, Sequence):
         return {}  # arrays: nothing to decode
 
     def fault(row: int) -> str | None:
@@ -67,4 +69,5 @@ def _image_faults(images: Inputs) -> dict[int, str]:
         return None
 
     with ThreadPoolExecutor() as pool:
-        return {row: why for row, why in enumerate(pool.map(fault, range(len(images)))) if why}
+        rows = [row for row in range(len(images)) if row not in known]
+        return {row: why for row, why in zip(rows, pool.map(fault, rows), strict=True) if why}

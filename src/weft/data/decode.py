@@ -7,6 +7,7 @@ the header first: what declares too many pixels, or is of a format not listed he
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from typing import Any
 
@@ -51,7 +52,7 @@ def header(data: bytes) -> tuple[int, int]:
             return height, width
         with _open(data) as image:
             return image.height, image.width
-    except (ValueError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except Exception as error:  # the libraries raise almost anything on damaged files, KeyError(-1) for instance
         raise BadImage(f"the image cannot be read ({_reason(error)})") from error
 
 
@@ -65,7 +66,9 @@ def _decode_jpeg(data: bytes, channels: int, max_pixels: int, side: int) -> NDAr
         wanted = "GRAY" if channels == 1 else "RGB"
         pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, wanted, min_height=side, min_width=side, min_factor=2)
         return pixels
-    except ValueError:
+    except BadImage:
+        raise
+    except Exception:
         return None
 
 
@@ -114,4 +117,7 @@ def _upper_bits(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__).replace("<_io.BytesIO object at", "<bytes at").splitlines()[0]
+    said = (
+        re.sub(r" ?<_io\.BytesIO object at \w+>", "", str(error)).strip() if isinstance(error, OSError) else str(error)
+    )
+    return (said or type(error).__name__).splitlines()[0]

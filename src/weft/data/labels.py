@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +15,21 @@ from weft.data.config import Task
 from weft.errors import WeftError
 
 MANY = 100  # more distinct integers than this are quantities, not classes
+MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "<na>", "#n/a", "#na"}
+"""What people and programs write, in capitals or not, where a label is missing: pandas' words for it."""
+NARROW = 1e3
+"""float32 rounds by 6e-8 of a number: of targets this many deviations from zero, by less than 1e-4 of a deviation."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The code from raw labels to targets: int64 for classes, float32 for binary and regression."""
+    """The code from raw labels to targets: int64 for classes, float32 for binary, float32 or 64 for regression."""
 
     task: Task
     classes: tuple[str, ...] = ()
     numbered: bool = False  # raw integers count the classes, rather than name them
+    wide: bool = False  # float32 would lose the digits by which the targets differ
+    note: str = ""  # what was decided that might surprise
 
     def encode(self, raw: NDArray[Any] | None, rows: int) -> tuple[NDArray[Any], dict[int, str]]:
         """(rows,) targets, and row -> why its label is bad. Without a task every target is 0."""
@@ -42,55 +50,98 @@ class Labels:
         values, where = np.unique(np.array([word(value) for value in raw.tolist()], dtype=object), return_inverse=True)
         return np.array([number.get(value, -1) for value in values], dtype=np.int64)[where]
 
-    def _encode_numbers(self, raw: NDArray[Any]) -> tuple[NDArray[np.float32], dict[int, str]]:
-        values = np.array([as_number(value) for value in raw.tolist()], dtype=np.float32)
-        bad = np.flatnonzero(~np.isfinite(values))
-        return values, {int(row): f"the target {raw[row]!r} is not a finite number" for row in bad}
+    def _encode_numbers(self, raw: NDArray[Any]) -> tuple[NDArray[Any], dict[int, str]]:
+        values = np.array([as_number(value) for value in raw.tolist()], dtype=np.float64)
+        with np.errstate(over="ignore"):
+            narrow = values.astype(np.float32)
+        faults = {int(row): _no_number(raw[row]) for row in np.flatnonzero(~np.isfinite(narrow))}
+        return (values if self.wide else narrow), faults
 
     def _outside(self, value: Any) -> str:
+        if missing(value):
+            named = word(value)
+            return "the label is missing" + (f" ({named}; where that is a class, give it another name)" * bool(named))
         if self.numbered:
             return f"the label {word(value)} is outside the range 0 to {len(self.classes) - 1}"
-        return f"the label {word(value)!r} is missing or none of the {len(self.classes)} classes"
+        return f"the label {word(value)!r} is none of the {len(self.classes)} classes"
 
 
 def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task | None) -> Labels:
     """The code for a column with these distinct values in `rows` rows; `names` and `task` overrule them."""
     if names is not None and task != "regression":
         return Labels(task or _by_count(names), tuple(names), numbered=True)
-    numbers = {as_number(value): value for value in values if value is not None and value == value}
-    finite = [number for number in numbers if np.isfinite(number)]
-    whole = len(finite) == len(numbers) and all(number == int(number) for number in finite)
-    if task == "regression" or (task is None and finite and not whole and len(finite) == len(numbers)):
-        return Labels("regression")
+    values = [value for value in values if not missing(value) and not _infinite(value)]
+    numbers = {as_number(value) for value in values}
+    finite = np.array(sorted(number for number in numbers if math.isfinite(number)))
+    all_numbers = len(finite) > 0 and len(finite) == len(numbers)
+    whole = all_numbers and bool((finite == np.floor(finite)).all())
+    if task == "regression" or (task is None and all_numbers and not whole):
+        return Labels("regression", wide=wide(finite))
     if task is None and whole and (len(finite) > MANY or len(finite) * 2 > rows):
-        return Labels("regression")
+        note = f"the target's {len(finite):,} different whole numbers are taken for quantities, not classes"
+        return Labels("regression", wide=wide(finite), note=f"{note}; if they are classes, add --task classes")
     if whole:
-        return _classes([str(int(number)) for number in sorted(finite) if not _unlabelled(number, finite)], task)
-    return _classes(sorted({word(value) for value in values if value is not None and value == value}), task)
+        hidden = {-1.0} if _withheld(finite) else set()
+        return _classes([word(number) for number in finite.tolist() if number not in hidden], task)
+    return _classes(sorted({word(value) for value in values}), task)
 
 
-def _unlabelled(number: float, all_numbers: list[float]) -> bool:
-    """Whether a number says that there is no label: -1 beside the classes 0, 1, 2, … as in GLUE's files.
+def missing(value: Any) -> bool:
+    """Whether a raw label says that there is none."""
+    return word(value).casefold() in MISSING
+
+
+def wide(numbers: NDArray[Any]) -> bool:
+    """Whether targets need float64 until they are centred: they lie far from zero for how little they differ."""
+    numbers = np.asarray(numbers, dtype=np.float64)
+    numbers = numbers[np.abs(numbers) < np.finfo(np.float32).max]
+    if len(numbers) == 0 or (spread := float(numbers.std())) == 0:
+        return False
+    return bool(np.abs(numbers).max() > NARROW * spread) or not 1e-15 < spread < 1e15  # whose squares float32 lacks
+
+
+def look_alikes(classes: Iterable[str]) -> list[list[str]]:
+    """Classes that people would take for one: they differ in case, blanks or the writing of an accent alone."""
+    groups: dict[str, list[str]] = {}
+    for name in classes:
+        key = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        groups.setdefault(key, []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _withheld(numbers: NDArray[Any]) -> bool:
+    """Whether -1 says that there is no label: beside the classes 0, 1, 2, … as in GLUE's files.
 
     Beside 0 and 1 alone it may as well be the third class, and stays one.
     """
-    rest = sorted(set(all_numbers) - {-1.0})
-    return number == -1 and len(rest) > 2 and rest == list(range(len(rest)))
+    return len(numbers) > 3 and bool((numbers == np.arange(-1, len(numbers) - 1)).all())
 
 
 def word(value: Any) -> str:
-    """A raw label as the name of its class: 3, 3.0 and "3" are one."""
-    if isinstance(value, float | np.floating) and value == value and value == int(value):
+    """A raw label as the name of its class: 3, 3.0 and "3" are one. Nothing, and what is no number, has no name."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value).strip()
+    return str(value).strip().removeprefix("\ufeff")  # which marks the beginning of a file that was put behind another
 
 
 def as_number(value: Any) -> float:
     """A raw label as a number; NaN where it is none."""
+    if isinstance(value, str) and "_" in value:  # which Python reads as 1_000
+        return math.nan
     try:
         return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _infinite(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isinf(value)
+
+
+def _no_number(value: Any) -> str:
+    return "the target is missing" if missing(value) else f"the target {value!s} is no number below 3e38"
 
 
 def _classes(names: list[str], task: Task | None) -> Labels:

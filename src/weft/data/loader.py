@@ -38,7 +38,7 @@ class Batch:
     """One rank's slice of a batch."""
 
     inputs: dict[str, Tensor]  # the network's arguments: x; for text also mask and segments
-    targets: Tensor  # (batch,) int64 or float32; (batch, classes) float32 when mixed
+    targets: Tensor  # (batch,) int64, float32, or float64 where float32 loses digits; (batch, classes) when mixed
     index: Tensor  # (batch,) int64: the examples' numbers in their split
     size: int  # examples in the whole batch, over all ranks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from weft.data import noise
 from weft.data.bad import Ledger
 from weft.data.check import blank_rows, examine
 from weft.data.config import SourceConfig
-from weft.data.labels import Labels, decide
+from weft.data.labels import Labels, decide, look_alikes
 from weft.data.phrases import sentence_cut, text_groups
 from weft.data.roles import Roles, assign, carve, stream_cut
 from weft.data.sources.table import Reading, Shards, Table
@@ -30,12 +31,10 @@ class Opening:
         self.ledger = Ledger(config.on_bad)
         self.notes = list(reading.notes)
         self.labels = self._labels()
-        if self.labels.classes == ("-1", "0", "1"):
-            self.notes.append("the label -1 is a class of its own here; if it marks missing labels, remove these rows")
         roles = assign(reading.tables, self._labelled())
         self.notes += roles.notes
         self.splits = self._splits(roles)
-        self.notes += self.ledger.notes()
+        self.notes += [*self._about_labels(), *self.ledger.notes()]
 
     def _labels(self) -> Labels:
         tables = [table for table in self.reading.tables.values() if table.labelled]
@@ -45,6 +44,32 @@ class Opening:
             return decide((), 0, self.reading.names, self.config.task)
         values = set().union(*(table.label_values() for table in tables))
         return decide(values, sum(len(table) for table in tables), None, self.config.task)
+
+    def _about_labels(self) -> Iterator[str]:
+        """What was made of the labels that might not be what was meant."""
+        if self.labels.note:
+            yield self.labels.note
+        if self.labels.classes == ("-1", "0", "1"):
+            yield "the label -1 is a class of its own here; if it marks missing labels, remove these rows"
+        if self.labels.task == "none" and self.config.task != "none":
+            for name, table in self.reading.tables.items():
+                if isinstance(table, Table) and table.labels is not None:
+                    yield f"no row of {name!r} has a label"
+        rows = self._rows_of_classes()
+        for names in look_alikes(self.labels.classes):
+            counted = " and ".join(f"{name!r} ({rows[name]:,} rows)" if name in rows else repr(name) for name in names)
+            yield f"the classes {counted} differ in case or blanks alone; write them alike if they are one"
+        if single := [repr(name) for name, count in rows.items() if count == 1]:
+            more = f" and {len(single) - 3} more" if len(single) > 3 else ""
+            yield f"of {', '.join(single[:3])}{more} there is one row only, too few to learn a class from"
+
+    def _rows_of_classes(self) -> dict[str, int]:
+        """Class -> rows in all splits; nothing of a streamed source, whose labels would have to be read again."""
+        splits = [split for split in self.splits.values() if split.labelled]
+        if not self.labels.classes or not all(isinstance(split, MemorySplit) for split in splits):
+            return {}
+        counts = np.bincount(np.concatenate([split.targets for split in splits]).astype(np.int64))
+        return dict(zip(self.labels.classes, counts.tolist(), strict=False))
 
     def _labelled(self) -> list[str]:
         """Splits that can be learnt from: those with targets, or all where there is no target."""
@@ -80,6 +105,15 @@ class Opening:
 
     def _cut(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
         """Which rows a role takes, and how they were chosen, in words."""
+        taken, how = self._drawn(table, rows, targets, share, role)
+        if not taken.any():
+            one = "no class has two rows that may be parted" if self.labels.classes else f"{len(rows)} row is too few"
+            raise WeftError(f"{self.name} cannot be cut for {role}: {one}; choose another --target, or add rows")
+        if taken.all():
+            raise WeftError(f"{self.name} cannot be cut for {role}: all rows are phrases of one text; add rows")
+        return taken, how
+
+    def _drawn(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
         stream = noise.key(self.config.seed, role)
         strata = targets if self.labels.classes else None
         if table.groups is not None:
@@ -122,7 +156,7 @@ class Opening:
         blank = self._blank(name, table)
         labels = self.labels if table.labelled else Labels("none")
         targets, faults = examine(table, labels, self.reading.modality, images=self.config.on_bad == "skip")
-        self._enter({row: why for row, why in faults.items() if row not in blank}, table)
+        self._enter({row: why for row, why in faults.items() if row not in blank or row in table.faults}, table)
         table.name, table.skipped = name, {*faults, *blank}
         rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
         if len(rows) < 2:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import itertools
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
+from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
 
+from weft.atomic import write_bytes
 from weft.data.assemble import ImageBatch
 from weft.data.augment.pipeline import Augmenter
 from weft.data.config import AugmentConfig, TransformConfig
@@ -21,6 +26,7 @@ from weft.errors import WeftError
 
 CELL = 64  # least side of an image on a sheet
 LABEL = 120  # pixels for the words on the left
+SIGNED = ("Software", "weft data")  # written into each sheet, so that it is known again
 EACH = {
     "flip": AugmentConfig(flip=True),
     "crop": AugmentConfig(crop_padding=4),
@@ -75,8 +81,38 @@ def draw(lines: list[tuple[str, Tensor]], path: Path) -> None:
         for column, image in enumerate(images):
             cell = Image.fromarray(image.expand(3, -1, -1).permute(1, 2, 0).numpy())
             sheet.paste(cell.resize((side * scale,) * 2, Image.Resampling.NEAREST), (LABEL + column * step, row * step))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.save(path)
+    about = PngInfo()
+    about.add_text(*SIGNED)
+    content = io.BytesIO()
+    sheet.save(content, "PNG", pnginfo=about)
+    write_bytes(path, content.getvalue())
+
+
+def sheet_path(name: str, asked: Path | None) -> Path:
+    """Where a sheet may go: as asked, or to NAME.png in this folder; no file is overwritten but a sheet of weft's."""
+    if asked is None:
+        numbered = (Path(f"{name}-{number}.png") for number in itertools.count(2))
+        return next(path for path in itertools.chain([Path(f"{name}.png")], numbered) if _free(path))
+    if asked.suffix.lower() != ".png":
+        raise WeftError(f"--sheet {asked}: a sheet is a PNG file; call it {asked.name or 'sheet'}.png")
+    if not _free(asked):
+        raise WeftError(f"--sheet {asked} exists and is no sheet of weft's; give another name, or remove it")
+    try:
+        asked.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WeftError(f"--sheet {asked}: the folder cannot be made ({error.strerror}); give another") from error
+    return asked
+
+
+def _free(path: Path) -> bool:
+    """Whether nothing lies at `path`, or a sheet that was drawn here before."""
+    if not os.path.lexists(path):
+        return True
+    try:
+        with Image.open(path, formats=["PNG"]) as image:
+            return image.info.get(SIGNED[0]) == SIGNED[1]
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return False
 
 
 def _transform(source: Source) -> ImageTransform:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from weft.data.config import TransformConfig
 from weft.data.fitting import fit as fit_transform
+from weft.data.labels import wide
 from weft.data.source import Source
 from weft.training.arrays import modality_of, source_of
 from weft.training.config import BudgetConfig, OptimisationConfig, OptimiserName, RunConfig
@@ -185,7 +186,8 @@ class Regressor(RegressorMixin, _Estimator):
         """Train on examples with their numbers."""
         if modality_of(X) == "vector":
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        targets = column_or_1d(y, warn=True).astype(np.float32)
+        numbers = column_or_1d(y, warn=True).astype(np.float64)
+        targets = numbers if wide(numbers) else numbers.astype(np.float32)
         if len(X) != len(targets):
             raise ValueError(f"{len(X)} inputs and {len(targets)} numbers: one number an input is needed")
         self._fit(X, targets, "regression", [])

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.data.labels import NARROW
 from weft.errors import WeftError
 from weft.nn.losses import Task, example_losses
 from weft.training.metrics import HEADLINE, headline
@@ -84,13 +85,16 @@ class Objective:
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Weighted loss of each example: (batch,)."""
         if self.task == "regression":
-            targets = (targets - self.centre) / self.scale
+            targets = ((targets - self.centre) / self.scale).float()  # wide targets come as float64
         losses = example_losses(self.task, outputs.float(), targets, self.smoothing)
         return losses if self.weights is None else losses * self.example_weights(targets)
 
     def answers(self, outputs: Tensor) -> Tensor:
-        """Outputs in the unit of the targets; logits as they are."""
-        return outputs * self.scale + self.centre if self.task == "regression" else outputs
+        """Outputs in the unit of the targets, as float64 where float32 would lose their digits; logits as they are."""
+        if self.task != "regression":
+            return outputs
+        wide = abs(self.centre) > NARROW * self.scale
+        return (outputs.double() if wide else outputs) * self.scale + self.centre
 
     def example_weights(self, targets: Tensor) -> Tensor:
         """Weight of each example: of its class, or of its mixture of classes: (batch,)."""

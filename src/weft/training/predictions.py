@@ -29,8 +29,8 @@ def predictions(task: str, outputs: Tensor, targets: Tensor) -> Predictions:
     from weft.training.metrics import class_probabilities
 
     if task == "regression":
-        values = outputs.flatten(1).squeeze(1).float().numpy()
-        return {"predicted": values, "confidence": np.ones_like(values), "target": targets.float().numpy()}
+        values = outputs.flatten(1).squeeze(1).to(targets.dtype).numpy()  # float64 where the targets need it
+        return {"predicted": values, "confidence": np.ones(len(values), np.float32), "target": targets.numpy()}
     confidence, numbers = class_probabilities(task, outputs).max(1)  # type: ignore[arg-type]
     return {
         "predicted": numbers.int().numpy(),

@@ -61,8 +61,8 @@ class Mix:
         return mixed if self.window is None else torch.where(self.window, other, mixed)
 
     def targets(self, own: Tensor, other: Tensor) -> Tensor:
-        """The mixed targets, float32 (batch, classes) or (batch,)."""
-        keep = torch.from_numpy(self.keep).float().view(-1, *[1] * (own.ndim - 1))
+        """The mixed targets, (batch, classes) or (batch,)."""
+        keep = torch.from_numpy(self.keep).to(own.dtype).view(-1, *[1] * (own.ndim - 1))
         return keep * own + (1 - keep) * other
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from weft.data.labels import as_number
 from weft.data.sources.columns import Columns
 from weft.data.sources.table import Inputs, Table
 
@@ -39,13 +40,16 @@ def raw_labels(table: pa.Table, target: str | None) -> NDArray[Any] | None:
     """The labels as numbers or words; a missing number is NaN, a missing word None."""
     if target is None or target not in table.column_names:
         return None
-    values = table.column(target).to_numpy()
+    column = _plain(table.column(target))
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    values = column.to_numpy()
     return values if values.dtype.kind in "iufO" else values.astype(np.int64)
 
 
 def _texts(column: pa.ChunkedArray, faults: dict[int, str]) -> Iterator[str]:
     try:
-        yield from (value or "" for value in column.to_pylist())
+        yield from ("" if value is None else str(value) for value in _plain(column).to_pylist())
     except UnicodeDecodeError:
         for row, data in enumerate(column.cast(pa.binary()).to_pylist()):
             try:
@@ -58,9 +62,26 @@ def _texts(column: pa.ChunkedArray, faults: dict[int, str]) -> Iterator[str]:
 def _vectors(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
     """(rows, features): a column each, or one column of equally long lists."""
     columns = [table.column(name) for name in names]
-    if len(columns) == 1 and not pa.types.is_primitive(columns[0].type):
+    if len(columns) == 1 and pa.types.is_nested(columns[0].type):
         rows = columns[0].to_pylist()
         width = max((len(row or ()) for row in rows), default=0)
         ragged = [row if row is not None and len(row) == width else [np.nan] * width for row in rows]
         return np.array(ragged, dtype=np.float32).reshape(len(rows), width)
-    return np.stack([column.to_numpy().astype(np.float32) for column in columns], axis=1)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and a fault of its row
+        return np.stack([_numbers(column).astype(np.float32) for column in columns], axis=1)
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """A column as float64; a word that slipped in, or nothing, is NaN."""
+    column = _plain(column)
+    try:
+        return column.cast(pa.float64(), safe=False).to_numpy()
+    except pa.ArrowException:
+        return np.array([as_number(value) for value in column.to_pylist()])
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Categories as what they name, decimals as numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column

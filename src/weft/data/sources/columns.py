@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ PAIRS = (
 )  # fmt: skip
 
 
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+
+
 @dataclass(frozen=True)
 class Columns:
     """The meaning of a table's columns."""
@@ -28,6 +32,7 @@ class Columns:
     target: str | None
     names: list[str] | None = None  # class names, where the file states them
     group: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def wanted(self) -> list[str]:
@@ -37,45 +42,70 @@ class Columns:
 
 def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
     """Read the meaning off names, types and the metadata that `datasets` writes; `config` has the last word."""
+    name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
+    if count != 1:
+        fault = f"{count} columns called {name!r}; give each a name of its own" if count else "no columns"
+        raise WeftError(f"{where} has {fault}")
     kinds = {field.name: _kind(field.type) for field in schema}
     for wish in [config.target, config.group, *(config.inputs or ())]:
         if wish is not None and wish not in kinds:
             raise WeftError(f"{where} has no column {wish!r}; {nearest(wish, kinds)} It has {', '.join(kinds)}")
-    names = class_names(schema)
+    names, notes = class_names(schema)
     target = None if config.task == "none" else config.target or _guess_target(kinds, names, where)
+    if target is not None and kinds[target] not in {"text", "number"}:
+        raise WeftError(
+            f"{where}: the column {target!r} holds {_said(schema.field(target).type)}, which is no label; "
+            "choose another with --target, or use --task none"
+        )
     group = config.group or next((name for name in GROUPS if name in kinds and name != target), None)
     free = {name: kind for name, kind in kinds.items() if name not in {target, group}}
     modality, inputs = _guess_inputs(free, config.inputs, where)
     if modality == "vector" and target is None and config.task != "none":
         raise WeftError(f"{where}: which column is to be predicted? Choose with --target: {', '.join(kinds)}")
-    return Columns(modality, inputs, target, names.get(target or ""), group)
+    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes))
 
 
-def class_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """Column -> class names, from the Hugging Face metadata of a schema."""
+def class_names(schema: pa.Schema) -> tuple[dict[str, list[str]], list[str]]:
+    """Column -> class names, from the Hugging Face metadata of a schema, and a note where they cannot be read."""
     stored = (schema.metadata or {}).get(b"huggingface")
-    features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     found = {}
-    for column, feature in features.items():
-        names = feature.get("names") if isinstance(feature, dict) else None
-        if isinstance(names, dict):  # {"0": "cat", "1": "dog"}
-            names = [names[key] for key in sorted(names, key=int)]
-        if names:
-            found[column] = [str(name) for name in names]
-    return found
+    try:
+        features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
+        for column, feature in features.items():
+            names = feature.get("names") if isinstance(feature, dict) else None
+            if isinstance(names, dict):  # {"0": "cat", "1": "dog"}
+                names = [names[key] for key in sorted(names, key=int)]
+            if isinstance(names, list) and names and column in schema.names:
+                found[column] = [str(name) for name in names]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}, ["the Hugging Face metadata is damaged, so that labels are known by their numbers alone"]
+    return found, []
+
+
+def _said(kind: pa.DataType) -> str:
+    """An Arrow type in words."""
+    if pa.types.is_struct(kind) or pa.types.is_map(kind):
+        return "records of several values"
+    if pa.types.is_null(kind):
+        return "nothing, or neither words nor numbers"
+    if _kind(kind) in {"list", "image"}:
+        return "lists" if _kind(kind) == "list" else "bytes"
+    return f"values of the type {kind}"
 
 
 def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):  # pandas' categories
+        return _kind(kind.value_type)
     if pa.types.is_struct(kind) and any(field.name == "bytes" for field in kind):
         return "image"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return "image"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+    if any(is_kind(kind) for is_kind in _NUMBERS):
         return "number"
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return "list"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list" if _kind(kind.value_type) == "number" else "other"
     return "other"
 
 

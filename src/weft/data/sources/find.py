@@ -33,11 +33,19 @@ def read(name: str, config: SourceConfig) -> Reading:
     if name.startswith("hub:"):
         return read_hub(name.removeprefix("hub:"), config)
     path = Path(name).expanduser()
-    if not path.exists():
+    if not _exists(path):
         known = f"no such name; give a file, a folder, hub:NAME, or one of {', '.join(EMBEDDED)}"
         rest = nearest(name, EMBEDDED) or known
-        raise WeftError(f"there is no source {name!r}: no such path, and {rest}")
+        shown = name if len(name) < 200 else f"{name[:200]}…"
+        raise WeftError(f"there is no source {shown!r}: no such path, and {rest}")
     return reader_of(path)(path, config)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, or a folder that may not be looked into
+        return False
 
 
 def reader_of(path: Path) -> Reader:
@@ -47,8 +55,11 @@ def reader_of(path: Path) -> Reader:
         if found is None:
             raise WeftError(f"{path} is of no known kind; weft reads Parquet, CSV, TSV, JSONL, TXT and tar files")
         return found
-    files = [file for file in path.rglob("*") if file.suffix]
-    endings = {file.suffix.lower() for file in files}
+    if not path.is_dir():  # a pipe would be read to its end, which may never come
+        raise WeftError(f"{path} is neither a regular file nor a folder; copy its content into a file")
+    endings = {file.suffix.lower() for file in path.rglob("*") if not file.is_dir()}
+    if not endings:
+        raise WeftError(f"{path} is an empty folder: there is no file in it or below it")
     if any(idx.NAME.match(file.name) for file in path.iterdir()):
         return idx.read_idx
     for ending in (".parquet", ".tar", *delimited.ENDINGS):
@@ -56,10 +67,10 @@ def reader_of(path: Path) -> Reader:
             found = _by_ending(ending)
             assert found is not None
             return found
-    if endings & set(IMAGES) or not files:
+    if endings & set(IMAGES):
         return read_image_folder
-    held = ", ".join(sorted(endings)[:5])
-    raise WeftError(f"{path} holds nothing that weft can read as data (it holds {held})")
+    held = ", ".join(ending or "files without an ending" for ending in sorted(endings)[:5])
+    raise WeftError(f"{path} holds nothing that weft can read as data (it holds {held}); `weft data` lists the kinds")
 
 
 def _by_ending(ending: str) -> Reader | None:

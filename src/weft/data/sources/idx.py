@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,29 +31,57 @@ def read_idx(root: Path, config: SourceConfig) -> Reading:
         if not labels.is_file():
             raise WeftError(f"{images.name} has no labels beside it: {labels.name} is missing")
         split = "test" if match[1] == "t10k" else match[1]
-        tables[split] = _table(images, labels)
+        tables[split] = _table(images, labels, config.memory)
         used += [images, labels]
     return Reading("image", dict(tables), digest_files(used, root))
 
 
-def _table(images: Path, labels: Path) -> Table:
-    pixels, targets = _array(images, 3), _array(labels, 1)
+def _table(images: Path, labels: Path, most: int) -> Table:
+    pixels, targets = _array(images, 3, most), _array(labels, 1, most)
     if len(pixels) != len(targets):
         raise WeftError(f"{images.name} has {len(pixels)} images and {labels.name} {len(targets)} labels")
     return Table(pixels[:, None], targets.astype(np.int64), lambda row: f"{images.name} row {row}")
 
 
-def _array(file: Path, dimensions: int) -> NDArray[np.uint8]:
-    """The header is two zero bytes, the type (8: unsigned bytes), the rank, and the shape in big-endian integers."""
+def _array(file: Path, dimensions: int, most: int) -> NDArray[np.uint8]:
+    """The header is two zero bytes, the type (8: unsigned bytes), the rank, and the shape in big-endian integers.
+
+    It is read first: of a compressed file no more is inflated than it declares, and `most` bounds that.
+    """
     try:
-        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        kind, rank = struct.unpack(">HBB", data[:4])[1:]
-        shape = struct.unpack(f">{rank}I", data[4 : 4 + 4 * rank])
+        with _opened(file) as stream:
+            shape = _shape(stream, file, dimensions)
+            size = math.prod(shape)
+            if size > most:
+                raise WeftError(
+                    f"{file} declares {size:,} bytes, more than --memory {most}: raise it, or fetch it anew"
+                )
+            array = np.empty(size, np.uint8)
+            filled = _fill(array, stream)
+            more = len(stream.read(1))
     except (OSError, EOFError, zlib.error, struct.error) as error:
-        raise WeftError(f"{file} is not a readable IDX file ({error})") from error
+        raise WeftError(f"{file} is not a readable IDX file ({error}); fetch it anew") from error
+    if filled < size or more:
+        found = f"more than {size:,}" if more else f"{filled:,}"
+        raise WeftError(f"{file} holds {found} bytes where its header declares {size:,}: it is damaged; fetch it anew")
+    return array.reshape(shape)
+
+
+def _opened(file: Path) -> Any:
+    return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
+
+
+def _fill(array: NDArray[np.uint8], stream: Any) -> int:
+    """Read as many bytes as there are and the array has room for; how many that were."""
+    view, filled = array.data, 0
+    while filled < len(view) and (count := stream.readinto(view[filled:])):
+        filled += count
+    return filled
+
+
+def _shape(stream: Any, file: Path, dimensions: int) -> tuple[int, ...]:
+    kind, rank = struct.unpack(">HBB", stream.read(4))[1:]
     if kind != 8 or rank != dimensions:
         raise WeftError(f"{file} has type {kind} and {rank} dimensions, not unsigned bytes in {dimensions}")
-    expected = 4 + 4 * rank + int(np.prod(shape, dtype=np.int64))
-    if len(data) != expected:
-        raise WeftError(f"{file} has {len(data):,} bytes where its header declares {expected:,}: it is truncated")
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * rank).reshape(shape)
+    shape: tuple[int, ...] = struct.unpack(f">{rank}I", stream.read(4 * rank))
+    return shape

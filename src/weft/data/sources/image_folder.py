@@ -48,7 +48,7 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
         files += [image for row, image in enumerate(images) if row not in table.faults]
     if not files:
         raise WeftError(f"{root} holds no images ({', '.join(ENDINGS)})")
-    if len(names) == 1:
+    if len(names) == 1 and config.task != "none":
         raise WeftError(f"{root} has one class only, {names[0]!r}; a classifier needs two, or use --task none")
     reading.files = digest_files(files, root)
     return reading
@@ -74,7 +74,7 @@ def _read_split(
         inputs=FileBytes(images),
         labels=np.array(labels) if names else None,
         place=lambda row: str(_below(images[row], root)),
-        faults=dict(_leading_out(images, root)),
+        faults=dict([*_no_files(images), *_leading_out(images, root)]),
     )
     return table, images
 
@@ -84,7 +84,8 @@ def _class_folders(split: Path) -> list[Path]:
 
 
 def _empty_class(folder: Path, root: Path, config: SourceConfig, notes: list[str]) -> None:
-    sentence = f"the class folder {_below(folder, root)} holds no images"
+    there = "holds no images" if folder.is_dir() else "is not there, though other splits have it"
+    sentence = f"the class folder {_below(folder, root)} {there}"
     if config.on_bad == "fail":
         raise WeftError(f"{sentence}; fill or remove it, or go on without with --on-bad skip")
     notes.append(sentence)
@@ -94,7 +95,21 @@ def _leading_out(images: list[Path], root: Path) -> list[tuple[int, str]]:
     """Rows whose file is, after following links, outside the folder: they may be anything on this machine."""
     home = root.resolve()
     out = "the file is a symbolic link that leads out of the folder"
-    return [(row, out) for row, image in enumerate(images) if not image.resolve().is_relative_to(home)]
+    return [(row, out) for row, image in enumerate(images) if not _target(image).is_relative_to(home)]
+
+
+def _no_files(images: list[Path]) -> list[tuple[int, str]]:
+    """Rows that would fail or wait forever when they are read: links to nothing, pipes."""
+    none = "the file is a link to nothing, or no regular file"
+    return [(row, none) for row, image in enumerate(images) if not image.is_file()]
+
+
+def _target(path: Path) -> Path:
+    """The path behind symbolic links; itself where they go round in circles."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
 
 
 def _below(path: Path, root: Path) -> Path:

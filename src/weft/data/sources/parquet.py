@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from weft.data.config import SourceConfig
 from weft.data.fingerprint import digest_files
+from weft.data.labels import missing
 from weft.data.sources.arrow import raw_inputs, raw_labels
 from weft.data.sources.columns import Columns, columns_of
-from weft.data.sources.splits import split_names
+from weft.data.sources.splits import leading, regular_files, split_names
 from weft.data.sources.table import Block, Reading, Shards, Table, join
 from weft.errors import WeftError
 
@@ -24,16 +25,17 @@ from weft.errors import WeftError
 def read_parquet(path: Path, config: SourceConfig) -> Reading:
     """A Parquet file or a folder of them, in memory or, when larger than `config.memory`, block by block."""
     root = path if path.is_dir() else path.parent
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    files = regular_files(path, ".parquet")
     splits = split_names(files, root)
-    columns = columns_of(_schema(files[0]), config, files[0].name)
+    columns = columns_of(_schema(leading(splits)), config, leading(splits).name)
     large = sum(file.stat().st_size for file in files) > config.memory
     stream = large if config.stream is None else config.stream
     tables: dict[str, Table | Shards] = {}
     for split, members in splits.items():
         shards = ParquetShards(members, columns, root)
         tables[split] = shards if stream else _in_memory(shards)
-    return Reading(columns.modality, tables, digest_files(files, root), columns.names, list(columns.inputs))
+    notes = list(columns.notes)
+    return Reading(columns.modality, tables, digest_files(files, root), columns.names, list(columns.inputs), notes)
 
 
 class ParquetShards:
@@ -41,14 +43,17 @@ class ParquetShards:
 
     def __init__(self, files: list[Path], columns: Columns, root: Path) -> None:
         self.files, self.columns, self.root = files, columns, root
+        self.present = set(_schema(files[0]).names)
         self.groups: list[tuple[Path, int]] = []
         rows: list[int] = []
         for file in files:
             metadata = _metadata(file)
+            needed = {name for name in columns.wanted if name in self.present or name in columns.inputs}
+            if lacking := needed - set(_schema(file).names):
+                raise WeftError(f"{file} lacks the columns {', '.join(sorted(lacking))}, which other files have")
             self.groups += [(file, number) for number in range(metadata.num_row_groups)]
             rows += [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         self.rows = np.array(rows, dtype=np.int64)
-        self.present = set(_schema(files[0]).names)
         self.labelled = columns.target in self.present and not self._hidden()
 
     def __len__(self) -> int:
@@ -87,9 +92,12 @@ class ParquetShards:
         return found
 
     def _hidden(self) -> bool:
-        """Whether the labels are withheld, as in GLUE's test splits: all -1, which the first row group shows."""
+        """Whether the labels are withheld, as in GLUE's test splits: all -1, or all missing."""
         assert self.columns.target is not None
-        return len(self.rows) > 0 and self.read(0, [self.columns.target]).column(0).unique().to_pylist() == [-1]
+        if len(self.rows) == 0:
+            return False
+        first = self.read(0, [self.columns.target]).column(0).unique().to_pylist()
+        return first == [-1] or (all(map(missing, first)) and all(map(missing, self.label_values())))
 
     def column(self, name: str) -> NDArray[Any] | None:
         """One small column of all row groups, in memory."""
@@ -131,7 +139,10 @@ def _in_memory(shards: ParquetShards) -> Table:
 
 
 def _schema(file: Path) -> pa.Schema:
-    return _metadata(file).schema.to_arrow_schema()
+    try:
+        return _metadata(file).schema.to_arrow_schema()
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise WeftError(f"the schema of {file} cannot be read: {error}") from error
 
 
 def _metadata(file: Path) -> pq.FileMetaData:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from weft.errors import WeftError
+
 _SHARD = re.compile(r"[-_.]?\d+([-_]of[-_]\d+)?$")
 _SPLIT = re.compile(r"(train|test|t10k|val|dev|eval|unsupervised|unlabell?ed)", re.IGNORECASE)
 
@@ -13,6 +15,22 @@ _SPLIT = re.compile(r"(train|test|t10k|val|dev|eval|unsupervised|unlabell?ed)", 
 def is_split(name: str) -> bool:
     """Whether a file or folder is named as splits are."""
     return _SPLIT.match(name) is not None
+
+
+def leading(splits: dict[str, list[Path]]) -> Path:
+    """The file from which the meaning of columns is read: the first of the training split, where there is one."""
+    order = sorted(splits, key=lambda name: not name.lower().startswith("train"))
+    return splits[order[0]][0]
+
+
+def regular_files(path: Path, *endings: str) -> list[Path]:
+    """The file itself, or all files of these endings below a folder; no pipes, whose end may never come."""
+    if not path.is_dir():
+        return [path]
+    found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+    if not found:
+        raise WeftError(f"{path} holds no regular file ({', '.join(endings)}), only pipes, folders or broken links")
+    return found
 
 
 def split_names(files: Sequence[Path], root: Path) -> dict[str, list[Path]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.config import Modality
+from weft.data.labels import missing
 
 Inputs = Sequence[Any] | NDArray[Any]
 
@@ -35,9 +36,11 @@ class Table:
 
     @property
     def labelled(self) -> bool:
-        """Whether there are targets; hidden ones, as of GLUE's test splits, are all -1."""
+        """Whether there are targets; hidden ones, as of GLUE's test splits, are all -1 or all missing."""
         labels = self.labels
-        return labels is not None and len(labels) > 0 and not (labels.dtype.kind in "if" and bool((labels == -1).all()))
+        if labels is None or len(labels) == 0 or (labels.dtype.kind in "if" and bool((labels == -1).all())):
+            return False
+        return labels.dtype.kind in "iu" or any(not missing(value) for value in labels.tolist())
 
     def label_values(self) -> set[Any]:
         """The distinct raw labels."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -17,13 +18,14 @@ import numpy as np
 from weft.data.config import Modality, SourceConfig
 from weft.data.decode import ENDINGS
 from weft.data.fingerprint import digest_files
-from weft.data.sources.splits import split_names
+from weft.data.sources.splits import regular_files, split_names
 from weft.data.sources.table import Block, Reading, Shards, Table, join
 from weft.errors import WeftError
 
 RUN = 256  # samples of a block
 TEXTS = (".txt", ".text")
 LABELS = (".cls", ".label", ".json")
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass
@@ -99,22 +101,19 @@ class TarShards:
             stream.seek(run.start)
             data = stream.read(run.stop - run.start)
         samples: list[Sample] = []
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-            for member in archive:
-                key, part = _name(member.name)
-                if not samples or samples[-1].key != key:
-                    samples.append(Sample(key))
-                if (fault := _unsafe(member)) is not None:
-                    samples[-1].fault = samples[-1].fault or fault
-                elif (content := archive.extractfile(member)) is not None:
-                    samples[-1].parts[part] = content.read()
+        try:
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                for member in archive:
+                    _enter(samples, member, archive)
+        except (tarfile.TarError, OSError) as error:
+            raise WeftError(f"{run.file} is damaged between bytes {run.start} and {run.stop} ({error})") from error
         return samples
 
 
 def read_tar(path: Path, config: SourceConfig) -> Reading:
     """A tar file or a folder of them, in memory or, when larger than `config.memory`, block by block."""
     root = path if path.is_dir() else path.parent
-    files = sorted(path.rglob("*.tar")) if path.is_dir() else [path]
+    files = regular_files(path, ".tar")
     large = sum(file.stat().st_size for file in files) > config.memory
     stream = large if config.stream is None else config.stream
     shards = {split: TarShards(members, root) for split, members in split_names(files, root).items()}
@@ -149,6 +148,17 @@ def _index(file: Path) -> list[Run]:
     return runs
 
 
+def _enter(samples: list[Sample], member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+    """Add a member to the sample that it is a part of."""
+    key, part = _name(member.name)
+    if not samples or samples[-1].key != key:
+        samples.append(Sample(key))
+    if (fault := _unsafe(member)) is not None:
+        samples[-1].fault = samples[-1].fault or fault
+    elif (content := archive.extractfile(member)) is not None:
+        samples[-1].parts[part] = content.read()
+
+
 def _name(name: str) -> tuple[str, str]:
     """(key, part) of a member: `a/0001.seg.png` is part `.seg.png` of sample `a/0001`."""
     folder, _, base = name.rpartition("/")
@@ -166,14 +176,13 @@ def _unsafe(member: tarfile.TarInfo) -> str | None:
 def _label(part: str, data: bytes) -> Any:
     text = data.decode("utf-8", "replace").strip()
     if part != ".json":
-        return int(text) if text.lstrip("-").isdigit() else text
+        return int(text) if _INTEGER.fullmatch(text) else text
     try:
         row = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
-    return (
-        next((row[name] for name in ("label", "cls", "target") if name in row), None) if isinstance(row, dict) else None
-    )
+    found = [row[name] for name in ("label", "cls", "target") if name in row] if isinstance(row, dict) else []
+    return found[0] if found and isinstance(found[0], str | int | float) else None
 
 
 def _text(data: bytes | None) -> str | None:

@@ -1,0 +1,108 @@
+"""What labels mean: which are missing, which are classes, which are quantities, and what is said about the doubtful."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data.made import encoded, sentence
+from weft.data import batches, open_source
+from weft.data.labels import look_alikes, wide
+from weft.errors import WeftError
+
+
+def labelled(labels: list[object]) -> str:
+    return "text,label\n" + "\n".join(f"{sentence(n)},{label}" for n, label in enumerate(labels)) + "\n"
+
+
+@pytest.mark.parametrize("word", ["", "  ", "null", "NaN", "NA", "N/A", "None", "nan", "#N/A", "<NA>"])
+def test_a_missing_label_is_no_class(csv_file, word: str):
+    labels: list[object] = ["pos", "neg"] * 15
+    labels[4] = word
+    path = csv_file(labelled(labels))
+    with pytest.raises(WeftError, match=r"rows\.csv line 6: the label is missing.*--on-bad skip"):
+        open_source(path)
+    source = open_source(path, on_bad="skip")
+    assert source.classes == ["neg", "pos"] and "1 bad row was skipped" in " ".join(source.notes)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_missing_label_of_parquet_is_no_class(tmp_path: Path, stream: bool):
+    labels = [None if n == 3 else "ab"[n % 2] for n in range(200)]
+    pq.write_table(pa.table({"text": [sentence(n) for n in range(200)], "label": labels}), tmp_path / "train.parquet")
+    with pytest.raises(WeftError, match=r"train\.parquet row 3: the label is missing"):
+        source = open_source(tmp_path, stream=stream)
+        for split in source.splits.values():
+            split.read(np.arange(len(split)))
+    assert open_source(tmp_path, stream=stream, on_bad="skip").classes == ["a", "b"]
+
+
+def test_a_declared_class_may_be_called_none(tmp_path: Path):
+    for name in ("None", "NA"):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for number in range(6):
+            (tmp_path / "images" / name / f"{number}.png").write_bytes(encoded(number))
+    assert open_source(tmp_path / "images").classes == ["NA", "None"]
+    names = {"info": {"features": {"label": {"names": ["None", "some"]}}}}
+    table = pa.table({"text": [sentence(n) for n in range(20)], "label": ["None", "some"] * 9 + ["None", None]})
+    pq.write_table(table.replace_schema_metadata({"huggingface": json.dumps(names)}), tmp_path / "train.parquet")
+    with pytest.raises(WeftError, match="row 19: the label is missing"):
+        open_source(tmp_path / "train.parquet")
+    assert open_source(tmp_path / "train.parquet", on_bad="skip").classes == ["None", "some"]
+
+
+def test_a_split_without_any_label_is_unlabelled(tmp_path: Path):
+    (tmp_path / "train.csv").write_text(labelled(["pos", "neg"] * 15))
+    (tmp_path / "test.csv").write_text(labelled([""] * 6))
+    assert "held out" in open_source(tmp_path).splits["report"].origin
+    (tmp_path / "train.csv").write_text(labelled([""] * 30))
+    source = open_source(tmp_path)
+    assert source.task == "none" and "no row of 'train' has a label" in source.notes
+
+
+def test_classes_that_differ_in_case_or_blanks_are_pointed_out(csv_file):
+    labels: list[object] = ["Pos", "pos", "neg", "a b", "a  b"] * 8
+    note = " ".join(open_source(csv_file(labelled(labels))).notes)
+    assert "'Pos' (8 rows) and 'pos' (8 rows)" in note and "'a  b' (8 rows) and 'a b' (8 rows)" in note
+    assert look_alikes(["e\u0301", "\u00e9", "e"]) == [["e\u0301", "\u00e9"]]
+
+
+def test_many_integers_are_quantities_unless_asked_otherwise(csv_file):
+    path = csv_file(labelled([n % 150 for n in range(450)]))
+    source = open_source(path)
+    assert source.task == "regression" and "--task classes" in " ".join(source.notes)
+    assert len(open_source(path, task="classes").classes) == 150
+
+
+def test_a_row_a_class_cannot_be_learnt(csv_file):
+    with pytest.raises(WeftError, match="no class has two rows"):
+        open_source(csv_file(labelled([f"name {n}" for n in range(20)])))
+
+
+def test_targets_keep_the_digits_by_which_they_differ(csv_file):
+    values = 1e9 + np.arange(30) / 8
+    rows = [f"{n},{value!r}" for n, value in enumerate(values.tolist())]
+    source = open_source(csv_file("a,y\n" + "\n".join(rows)))
+    found = np.concatenate([source.splits[role].targets for role in ("train", "select", "report")])
+    assert sorted(found.tolist()) == values.tolist()
+    assert batches(source, "train", 4)[0].targets.double().sub(1e9).remainder(0.125).abs().max() == 0
+    ordinary = open_source(csv_file("a,y\n" + "\n".join(f"{n},{n / 7}" for n in range(30))))
+    assert ordinary.splits["train"].targets.dtype == np.float32
+
+
+def test_only_targets_that_need_it_are_wide():
+    assert wide(1e9 + np.arange(10.0)) and wide(1e-20 * np.arange(10.0)) and wide(1e20 * np.arange(10.0))
+    assert not wide(np.arange(1900.0, 2020.0)) and not wide(np.full(5, 1e9)) and not wide(np.array([]))
+
+
+def test_an_infinite_target_is_named(csv_file):
+    rows = [f"{n},{'inf' if n == 7 else n / 3}" for n in range(30)]
+    path = csv_file("a,y\n" + "\n".join(rows))
+    with pytest.raises(WeftError, match=r"line 9: the target inf is no number"):
+        open_source(path)
+    assert open_source(path, on_bad="skip").task == "regression"
