@@ -11,6 +11,13 @@ from typing import Any
 
 from weft.errors import WeftError
 
+_under_way: set[int] = set()  # writes that have begun and not ended, by the number of their object
+
+
+def writing() -> bool:
+    """Whether a file, or a checkpoint, is being written right now: the wrong moment to end this process."""
+    return bool(_under_way)
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file at `path`, atomically and durably."""
@@ -47,9 +54,10 @@ class explained:
         self.target, self.aside, self.remove = target, aside, remove
 
     def __enter__(self) -> None:
-        return None
+        _under_way.add(id(self))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        _under_way.discard(id(self))
         if not isinstance(error, OSError):
             return
         if self.aside.exists():

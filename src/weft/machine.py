@@ -252,11 +252,18 @@ class Lock:
         except BaseException:
             file.close()
             raise
-        if not taken:
+        if not taken or not self._still_there(file):
             file.close()
             return False
         self._file = file
         return True
+
+    def _still_there(self, file: IO[str]) -> bool:
+        """Whether the file that was locked is the one that others find: its last holder may have removed it."""
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except OSError:
+            return False
 
     def _take(self, file: IO[str]) -> bool:
         if fcntl is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -37,16 +38,17 @@ def run(arguments: Arguments) -> int:
 
         print(compare_two(*arguments.runs))
         return 0
-    from weft.report.table import show
     from weft.studies.comparison import compare
-    from weft.studies.drawing import draw
+    from weft.studies.complete import concluded
+    from weft.studies.driving import LOCK
+    from weft.studies.library import show_comparison
 
     folder = arguments.output or default_output(arguments.config.source)
-    if folder.exists() and not (folder / "study.json").is_file() and any(folder.iterdir()):
+    others = [path for path in folder.iterdir() if path.name != LOCK] if folder.is_dir() else []
+    if (folder.exists() and not folder.is_dir()) or (others and not (folder / "study.json").is_file()):
         raise WeftError(f"{folder} exists and holds no comparison; choose another --output")
-    compare(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), say)
-    show(draw(folder))
-    print(f"report: {folder / 'report.html'}")
+    command = "weft " + shlex.join(sys.argv[1:])
+    concluded(folder, partial(compare, arguments.config, folder, command, say), show_comparison)
     return 0
 
 

@@ -63,6 +63,7 @@ def several(arguments: Arguments) -> int:
     config = arguments.config
     if config.model == ALL and not config.thawing.frozen:
         raise WeftError("--model all puts seven networks on a frozen encoder; add --frozen")
+    from weft.studies.complete import require_complete
     from weft.studies.finetuning import finetune_all, show_table
 
     name = f"finetune-{Path(config.source).name}-{Path(config.start).resolve().name}"
@@ -71,4 +72,5 @@ def several(arguments: Arguments) -> int:
     command = "weft " + shlex.join(sys.argv[1:])
     finetune_all(replace(config, model="" if heads else config.model), heads, arguments.seeds, folder, command)
     show_table(folder)
+    require_complete(folder)
     return 0

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.errors import WeftError
+from weft.errors import WeftError, WorkFailed
 from weft.networks.registry import configured
 from weft.studies.tuning import USUAL, parse_space
 from weft.training.config import RunConfig
@@ -60,7 +60,8 @@ def search(arguments: Arguments, folder: Path) -> int:
     found = tune(arguments.config, space, count, folder, arguments.storage, workers, print)
     write(folder, render_search(found))
     if found["best"] is None:
-        raise WeftError(f"no trial finished; see {folder / 'log.txt'}")
+        why = f": {found['reason']}" if found["reason"] else ""
+        raise WorkFailed(f"no trial finished{why} (see {folder / 'log.txt'})")
     best = found["best"]
     settings = ", ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
                          for name, value in best["settings"].items())  # fmt: skip
@@ -69,6 +70,8 @@ def search(arguments: Arguments, folder: Path) -> int:
         print(f"  {name:<14}{'█' * round(30 * share)} {share:.0%}")
     print(f"the network: {folder}/trials/trial-{best['number']:04d}")
     print(f"report: {folder / 'tuning.html'}")
+    if found["missing"]:
+        raise WorkFailed(f"{found['missing']} of {count} trials are missing; the same command goes on")
     return 0
 
 
@@ -78,6 +81,7 @@ def draw_map(config: RunConfig, folder: Path) -> int:
     for model in models:
         configured(model)
     from weft.report.tuning import render_maps
+    from weft.studies.complete import require_complete
     from weft.studies.sensitivity import map_rates
 
     found = map_rates(replace(config, model=models[0]), models, folder, print)
@@ -87,6 +91,7 @@ def draw_map(config: RunConfig, folder: Path) -> int:
         for line in cells:
             print("  " + " ".join("    ✗" if value is None else f"{100 * value:5.1f}" for value in line))
     print(f"report: {folder / 'tuning.html'}")
+    require_complete(folder, ("finished", "failed"))  # a cell that diverges is an answer
     return 0
 
 

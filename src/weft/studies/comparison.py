@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
 from tyro.conf import Positional
@@ -16,9 +16,11 @@ from tyro.conf import Positional
 from weft.data.config import AugmentConfig, TransformConfig
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts, make_arms
+from weft.studies.driving import driving
 from weft.studies.mistakes import keep_mistakes
 from weft.studies.overhead import Overhead
 from weft.studies.runner import Pool, Say, carry_out, choose_schedule
+from weft.studies.stored import Damaged
 from weft.studies.study import Job, Study, read_study
 from weft.studies.trials import best_rates, rates, short_run_rate, trial
 from weft.training.config import (
@@ -114,8 +116,11 @@ def quantity(text: str) -> float:
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
     """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
     overhead = Overhead(folder)
-    before = read_study(folder) or {}
-    with Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool:
+    with (
+        driving(folder),
+        Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool,
+    ):
+        before = earlier(folder, say)
         facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
         arms = make_arms(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
         study = replace(plan(asked, folder, command, facts, arms), overhead=before.get("overhead", ""))
@@ -125,14 +130,28 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
             schedule(pool, asked, study, say)
         study = tuned(asked, study, pool, say)
         carry_out(study, pool, study.jobs, say)
-        measure_inference(study, pool)
-        keep_mistakes(study, pool)
+        measure_inference(study, pool, say)
+        try:
+            keep_mistakes(study, pool)
+        except WeftError as error:
+            say(f"the report shows no mistakes: {error}")
         told = overhead.sentence(len(pool.workers))
-    if told:
-        say(told)
-        study = replace(study, overhead=told)
-        study.save()
+        if told:
+            say(told)
+            study = replace(study, overhead=told)
+            study.save()
     return study
+
+
+def earlier(folder: Path, say: Say) -> dict[str, Any]:
+    """What study.json said before; a damaged one is written anew where there are runs beside it."""
+    try:
+        return read_study(folder) or {}
+    except Damaged as error:
+        if not any(folder.glob("runs/*/run.yaml")):
+            raise WeftError(f"{folder / 'study.json'} was not written by weft; choose another --output") from error
+        say(f"{folder / 'study.json'} is damaged and is written anew")
+        return {}
 
 
 def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
@@ -231,7 +250,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         else job
         for job in study.jobs
     ]
-    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every arm"])
+    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every arm"], trials=tried)
     study.save()
     return study
 
@@ -242,11 +261,12 @@ def announce(study: Study, say: Say) -> None:
     say(f"{len(study.arms)} arms, {study.budget}; {len(study.jobs)} runs in {study.folder}")
 
 
-def measure_inference(study: Study, pool: Pool) -> None:
+def measure_inference(study: Study, pool: Pool, say: Say) -> None:
     """Speed and latency of one network of each arm, on one thread; nothing else runs but others of these."""
     first: dict[str, Path] = {}
     fixed = {arm.name for arm in study.arms if arm.fixed}
     for job in study.jobs:
         if job.arm not in first and job.arm not in fixed and study.finished(job):
             first[job.arm] = study.run_folder(job).path
-    pool.spread("inference", list(first.values()))
+    for trouble in pool.spread("inference", list(first.values())):
+        say(f"a speed in use is missing: {trouble}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft.errors import WeftError
 from weft.studies.arms import Arm
+from weft.studies.driving import driving
 from weft.studies.results import Result, collect, describe, scores_of
 from weft.studies.runner import Pool, carry_out, choose_schedule
 from weft.studies.statistics import Estimate, difference
@@ -40,7 +41,7 @@ def finetune_all(
     say = say or tell
     name = name_of(config)
     configs = head_configs(config) if heads else {name: replace(config, model=name)}
-    with Pool() as pool:
+    with driving(folder), Pool() as pool:
         facts = pool.first("look", config)
         jobs = [
             Job(arm, replace(made, seed=config.seed + number), facts.fingerprint)

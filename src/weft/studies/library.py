@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,10 +66,11 @@ def show_e1(folder: Path) -> None:
 def run_e10(request: Request) -> None:
     """Families at equal multiply-adds with five seeds."""
     from weft.studies.comparison import ComparisonConfig, compare
+    from weft.studies.complete import concluded
 
     asked = ComparisonConfig(source=request.source, match="macs", seeds=request.seeds or 5, steps=request.steps)
-    compare(asked, request.folder, request.command, request.say)
-    show_comparison(request.folder)
+    work = partial(compare, asked, request.folder, request.command, request.say)
+    concluded(request.folder, work, show_comparison)
 
 
 def show_comparison(folder: Path) -> None:
@@ -82,11 +82,12 @@ def show_comparison(folder: Path) -> None:
 
 
 def run_e11(request: Request) -> None:
+    from weft.studies.complete import concluded
     from weft.studies.training_issues import STEPS, run_claims
 
     seeds, steps = request.seeds or 5, request.steps or STEPS
-    run_claims(request.folder, request.source, seeds, steps, request.command, request.say)
-    show_e11(request.folder)
+    work = partial(run_claims, request.folder, request.source, seeds, steps, request.command, request.say)
+    concluded(request.folder, work, show_e11)
 
 
 def show_e11(folder: Path) -> None:
@@ -94,12 +95,15 @@ def show_e11(folder: Path) -> None:
     from weft.atomic import write_bytes
     from weft.report.page import render
     from weft.studies.results import collect
+    from weft.studies.stored import read_stored
     from weft.studies.summary import summarise
-    from weft.studies.training_issues import FILE
+    from weft.studies.training_issues import FILE, Judged
 
-    verdicts = json.loads((folder / FILE).read_text()) if (folder / FILE).is_file() else []
-    if not verdicts:
+    if not (folder / FILE).is_file():
         raise WeftError(f"{folder} has no verdicts yet; `weft study run e11` makes them, or goes on")
+    verdicts = [
+        asdict(verdict) for verdict in read_stored(folder / FILE, list[Judged], "`weft study run e11` judges again")
+    ]
     summary: dict[str, Any] = summarise(collect(folder)) | {"verdicts": verdicts, "recommendation": ""}
     write_bytes(folder / "report.html", render(summary).encode())
     for verdict in verdicts:
@@ -109,6 +113,7 @@ def show_e11(folder: Path) -> None:
 
 def run_table(name: str, request: Request) -> None:
     """E4 to E7: a table of the course work at a scale."""
+    from weft.studies.complete import concluded
     from weft.studies.experiments.asked import Asked, at_scale, named_tasks
     from weft.studies.experiments.carry import run_experiment
     from weft.studies.experiments.scales import find_scale
@@ -126,8 +131,7 @@ def run_table(name: str, request: Request) -> None:
         named_tasks(EXPERIMENTS[name], request.source, request.tasks),
         request.encoder,
     )
-    run_experiment(asked)
-    show_table(request.folder)
+    concluded(request.folder, partial(run_experiment, asked), show_table)
 
 
 def show_table(folder: Path) -> None:

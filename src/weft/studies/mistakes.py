@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,32 @@ import numpy as np
 from weft.atomic import write_json
 from weft.studies.results import Result, collect
 from weft.studies.runner import Pool
+from weft.studies.stored import Damaged, read_whole
 from weft.studies.study import Study
 from weft.studies.summary import selected
 from weft.training.config import RunConfig
 
 FILE = "mistakes.json"
 MOST = 12
+
+
+@dataclass(frozen=True)
+class Example:
+    """A mistake, besides its picture or its words."""
+
+    target: int
+    predicted: int
+    confidence: float
+    wrong: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The shape of mistakes.json."""
+
+    arm: str
+    examples: list[Example]
 
 
 def keep_mistakes(study: Study, pool: Pool) -> None:
@@ -57,6 +77,6 @@ def about(chosen: Result, every: list[Result], row: int) -> dict[str, Any]:
 def read_mistakes(folder: Path) -> dict[str, Any]:
     """What `keep_mistakes` wrote, or nothing."""
     try:
-        return dict(json.loads((folder / FILE).read_text()))
-    except (OSError, ValueError):
+        return read_whole(folder / FILE, Kept, "")
+    except Damaged:
         return {"arm": "", "examples": []}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
+
+from weft.training.folder import RunFolder
 
 
 class Overhead:
@@ -18,8 +19,8 @@ class Overhead:
     def sentence(self, workers: int) -> str:
         """What is to be told at the end; nothing where no run was trained from beginning to end in this session."""
         wall = time.perf_counter() - self.started
-        new = [path for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
-        training = sum(float(json.loads(path.read_text()).get("wall_seconds", 0.0)) for path in new)
+        new = [path.parent for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
+        training = sum(float((RunFolder(path).record() or {}).get("wall_seconds", 0.0)) for path in new)
         if training <= 0:
             return ""
         beside = f" × {workers} side by side" if workers > 1 else ""

@@ -15,10 +15,22 @@ from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.arms import CLASSICAL, Arm, group_of
 from weft.studies.statistics import Scores
-from weft.studies.study import read_study
+from weft.studies.stored import read_whole
+from weft.studies.study import read_study, why_missing
 from weft.training.predictions import Predictions, read_predictions
 
-NEEDED = ("status", "metric", "metrics", "config", "source", "parameters", "curve")
+
+@dataclass(frozen=True)
+class Measured:
+    """What of a record is needed for tables, whatever else it holds."""
+
+    status: str
+    metric: str
+    metrics: dict[str, Any]
+    config: dict[str, Any]
+    source: dict[str, Any]
+    parameters: int
+    curve: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -70,9 +82,8 @@ def of_study(folder: Path, study: dict[str, Any]) -> Collection:
 def completed(result: Result, folder: Path, problems: list[str]) -> Result:
     """A result with its record and predictions, or with the reason why it has none."""
     if not (result.path / "record.json").is_file():
-        failure = folder / "failures" / f"{result.path.name}.json"
-        found = json.loads(failure.read_text()) if failure.is_file() else {"reason": "not run yet"}
-        return replace(result, **found)
+        why = why_missing(folder, result.path.name)
+        return replace(result, reason=why.reason, log=why.log)
     try:
         record = read_record(result.path / "record.json")
         if record["status"] != "finished":
@@ -88,14 +99,7 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
 
 def read_record(path: Path) -> dict[str, Any]:
     """A record, checked for what tables need."""
-    try:
-        record = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise WeftError(f"{path} is half-written or damaged and was left out") from error
-    missing = [name for name in NEEDED if not isinstance(record, dict) or name not in record]
-    if missing:
-        raise WeftError(f"{path} is not a record of weft (no {missing[0]}) and was left out")
-    return dict(record)
+    return read_whole(path, Measured, "it was left out")
 
 
 def of_runs(folder: Path) -> Collection:

@@ -6,23 +6,36 @@ takes its process with it is written down while the others go on.
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft import machine
-from weft.errors import WeftError
+from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.studies.alike import Alike
 from weft.studies.arms import CLASSICAL
 from weft.studies.study import Job, Study
 from weft.studies.worker import TaskFailed, Worker, WorkerDied
+from weft.training.folder import RunFolder
+from weft.training.journal import read_events
 from weft.training.kinds import AnyConfig
 
 Say = Callable[[str], None]
 SAVING = 60.0  # seconds that interrupted runs have to save
+ENDING = 30.0  # seconds that workers have to end
+WORDS = {
+    "look": "looking at the data",
+    "step_seconds": "timing a step",
+    "run_seconds": "timing a step",
+    "inference": "measuring the speed in use",
+    "show": "reading the mistakes",
+    "accuracy_on": "evaluating a network",
+}
 
 
 class Pool:
@@ -37,8 +50,7 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self.workers:
-            worker.stop()
+        stop(self.workers)
 
     def first(self, task: str, *arguments: Any) -> Any:
         """The answer of one worker, a refusal as the sentence that it is."""
@@ -47,6 +59,13 @@ class Pool:
 
     def answers(self, task: str, workers: list[Worker]) -> list[Any]:
         """What each was asked for; the first failure as a sentence, after all have answered."""
+        found, trouble = self.gather(task, workers)
+        if trouble:
+            raise trouble[0]
+        return found
+
+    def gather(self, task: str, workers: list[Worker]) -> tuple[list[Any], list[WeftError]]:
+        """What those that could do it answer, and why the others could not."""
         found: list[Any] = []
         trouble: list[WeftError] = []
         for worker in workers:
@@ -54,30 +73,44 @@ class Pool:
                 found.append(worker.answer())
             except TaskFailed as failure:
                 trouble.append(WeftError(str(failure)))
+                trouble[-1].__cause__ = failure  # --debug shows where it happened
             except WorkerDied as death:
-                trouble.append(WeftError(f"{task} failed: {death}"))
-        if trouble:
-            raise trouble[0]
-        return found
+                trouble.append(WorkFailed(f"{WORDS[task]} failed: {death}"))
+                self.replace(worker)
+        return found, trouble
 
-    def spread(self, task: str, arguments: list[Any]) -> None:
-        """One task an argument, over all workers."""
+    def spread(self, task: str, arguments: list[Any]) -> list[WeftError]:
+        """One task an argument, over all workers; returns why some could not be done."""
+        trouble: list[WeftError] = []
         for first in range(0, len(arguments), len(self.workers)):
             busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
             for worker, argument in busy:
                 worker.ask(task, argument)
-            self.answers(task, [worker for worker, _ in busy])
+            trouble += self.gather(task, [worker for worker, _ in busy])[1]
+        return trouble
 
     def one_after_the_other(self) -> None:
         """Give the whole machine to one worker."""
-        for worker in self.workers[1:]:
-            worker.stop()
+        stop(self.workers[1:])
         self.workers, self.threads = self.workers[:1], self.cores
 
     def replace(self, dead: Worker) -> None:
-        with suppress(OSError):
-            dead.stop()
+        stop([dead])
         self.workers[self.workers.index(dead)] = Worker()
+
+
+def stop(workers: list[Worker]) -> None:
+    """Let processes save what they are doing and end; none stays behind, not even when this is interrupted."""
+    deadline = time.monotonic() + ENDING
+    for worker in workers:
+        worker.terminate()
+    try:
+        for worker in workers:
+            worker.join(deadline - time.monotonic())
+    except BaseException:
+        for worker in workers:
+            worker.join(0.0)
+        raise
 
 
 def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
@@ -86,8 +119,13 @@ def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
     if len(pool.workers) < 2 or not pair:
         pool.one_after_the_other()
         return
-    together = timed_together(pool, [pair[number % len(pair)] for number in range(len(pool.workers))])
-    alone = [pool.first("step_seconds", config, pool.cores) for config in pair]
+    try:
+        together = timed_together(pool, [pair[number % len(pair)] for number in range(len(pool.workers))])
+        alone = [pool.first("step_seconds", config, pool.cores) for config in pair]
+    except WorkFailed as failure:  # the runs will tell whether it was both at once, or each
+        pool.one_after_the_other()
+        say(f"schedule: one after the other ({failure})")
+        return
     beside = sum(together) / len(together) / len(pool.workers)
     single = sum(alone) / len(alone)
     if beside > single:
@@ -107,29 +145,39 @@ def timed_together(pool: Pool, configs: list[AnyConfig]) -> list[float]:
 
 
 def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
-    """Do all jobs that are not done."""
+    """Do all jobs that are not done. `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved."""
     waiting = deque(job for job in jobs if not study.done(job))
     total, already = len(jobs), len(jobs) - len(waiting)
     if already:
         say(f"{already} of {total} runs are finished already")
     busy: dict[Worker, tuple[Job, float]] = {}
-    finished = already
+    ended = already
+    alike = Alike(len({job.arm for job in jobs}), any(study.finished(job) for job in jobs))
+    held: set[str] = set()
     try:
         while waiting or busy:
-            for worker in pool.workers:
-                if waiting and worker not in busy:
-                    job = waiting.popleft()
-                    begin(study, pool, worker, job)
-                    busy[worker] = job, time.perf_counter()
+            for worker in [worker for worker in pool.workers if worker not in busy][: len(waiting)]:
+                job = waiting.popleft()
+                begin(study, pool, worker, job)
+                busy[worker] = job, time.perf_counter()
             ready = wait([worker.connection for worker in busy])
             for worker in [worker for worker in busy if worker.connection in ready]:
                 job, started = busy.pop(worker)
-                told = conclude(study, pool, worker, job)
-                finished += 1
-                say(f"[{finished}/{total}] {job.arm}, seed {job.seed}: {told}, {time.perf_counter() - started:.1f} s")
+                end = conclude(study, pool, worker, job)
+                if end is None:
+                    waiting.append(job)
+                    if job.name not in held:
+                        say(f"another process trains in {study.run_folder(job).path}; waiting for it to end")
+                    held.add(job.name)
+                    continue
+                ended += 1
+                say(f"[{ended}/{total}] {job.arm}, seed {job.seed}: {end.told}, {time.perf_counter() - started:.1f} s")
+                alike.note(job.arm, end.cause)
     except KeyboardInterrupt:
         save_all(busy)
-        raise WeftError(f"interrupted; {finished} of {total} runs are finished: the same command goes on") from None
+        raise Interrupted(
+            f"interrupted; {ended} of {total} runs are finished, those under way are saved: the same command goes on"
+        ) from None
 
 
 def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
@@ -139,30 +187,63 @@ def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
     worker.ask("carry_out", config, study.run_folder(job).path, known, log=study.log(job))
 
 
-def conclude(study: Study, pool: Pool, worker: Worker, job: Job) -> str:
-    """Note how a run ended, in words."""
+class End(NamedTuple):
+    """How a run ended, in words; `cause` is why it failed, where other candidates may fail for the same reason."""
+
+    told: str
+    cause: str = ""
+
+
+def conclude(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
+    """Note how a run ended; None where another process has it."""
     try:
         status = worker.answer()
-    except (TaskFailed, WorkerDied) as trouble:
-        study.record_failure(job, str(trouble))
-        if isinstance(trouble, WorkerDied):
-            pool.replace(worker)
-        return f"failed: {trouble} (see {study.log(job)})"
+    except TaskFailed as failure:
+        return failed(study, job, str(failure), str(failure))
+    except WorkerDied as death:
+        pool.replace(worker)
+        how = machine.death(death.code)
+        cause = "" if death.code == -signal.SIGKILL else f"their process died: {how}"  # others may need less memory
+        return failed(study, job, f"its process died {under_way(study.run_folder(job))}: {how}", cause)
     if status == "interrupted":
         raise KeyboardInterrupt
+    if status == "held":
+        return None
     study.failure(job).unlink(missing_ok=True)
     record = study.run_folder(job).record() or {}
     if status == "failed":
-        return f"failed: {record.get('reason', '')}"
-    return f"{record['metric']} {record['metrics'][record['metric']]:.4f}"
+        reason = str(record.get("reason", ""))
+        return End(f"failed: {reason}", reason)
+    return End(f"{record['metric']} {record['metrics'][record['metric']]:.4f}")
+
+
+def failed(study: Study, job: Job, reason: str, cause: str) -> End:
+    """Write down why a run has no record."""
+    study.record_failure(job, reason)
+    return End(f"failed: {reason} (see {study.log(job)})", cause)
+
+
+def under_way(folder: RunFolder) -> str:
+    """What a run was doing when it was last heard of."""
+    with suppress(WeftError):
+        events, plan = read_events(folder.metrics), folder.plan()
+        if events and plan is not None:
+            return f"after step {events[-1]['step']} of {plan.steps}"
+        if plan is not None:
+            return "at its first steps"
+    return "while it was being prepared"
 
 
 def save_all(busy: Iterable[Worker]) -> None:
-    """Have every run that is under way write a checkpoint."""
+    """Have every run that is under way write a checkpoint; interrupted again, end them as they are."""
     deadline = time.monotonic() + SAVING
-    for worker in busy:
-        if worker.process.is_alive():
-            worker.process.terminate()  # SIGTERM: the run saves at its next step
-    for worker in busy:
-        with suppress(TaskFailed, WorkerDied, TimeoutError):
-            worker.answer(max(0.1, deadline - time.monotonic()))
+    try:
+        for worker in busy:
+            worker.terminate()  # SIGTERM: the run saves at its next step
+        for worker in busy:
+            with suppress(TaskFailed, WorkerDied, TimeoutError):
+                worker.answer(max(0.1, deadline - time.monotonic()))
+    except KeyboardInterrupt:
+        for worker in busy:
+            worker.join(0.0)
+        raise

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.networks.registry import configured
 from weft.studies.arms import Arm, Facts, fit_to, group_of, patch
+from weft.studies.driving import driving
 from weft.studies.runner import Pool, Say, carry_out
 from weft.studies.study import Job, Study
 from weft.studies.tuning import changes
@@ -19,7 +20,7 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 
 def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say) -> dict[str, Any]:
     """Train every network at every rate and width and return the best selection metric of each."""
-    with Pool() as pool:
+    with driving(folder), Pool() as pool:
         facts: Facts = pool.first("look", config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip

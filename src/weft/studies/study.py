@@ -12,11 +12,14 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from weft.atomic import write_json
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
+from weft.studies.stored import Damaged, read_stored
 from weft.training import yaml_file
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
@@ -25,6 +28,45 @@ from weft.training.kinds import AnyConfig
 from weft.training.plan import Plan
 
 FORMAT = 1
+DECIDES = ("device", "strategy", "precision", "compile", "eval_every")  # of `execution`
+"""What of the execution changes a result by more than the order of its sums: the number format, how it is compiled, and
+between which evaluations the best weights are chosen. Threads are not among it: the schedule chooses them anew."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as study.json lists it."""
+
+    arm: str
+    part: str
+    seed: int
+    share: float
+    name: Annotated[str, Field(pattern=r"^[^/\\]+$")]
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """The shape of study.json."""
+
+    format: int
+    title: str
+    facts: Facts
+    arms: list[Arm]
+    runs: list[StoredRun]
+    trials: list[StoredRun]
+    match: str
+    budget: str
+    command: str
+    notes: list[str]
+    overhead: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run has no record, and what it printed."""
+
+    reason: str
+    log: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,8 +95,9 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Digest of what decides the result: not of where and how it is computed."""
-        decides = {name: value for name, value in yaml_file.to_dict(self.config).items() if name != "execution"}
+        """Digest of what decides the result."""
+        decides = yaml_file.to_dict(self.config)
+        decides["execution"] = {name: decides["execution"][name] for name in DECIDES}
         content = json.dumps([decides, self.fingerprint], sort_keys=True)
         return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
 
@@ -80,6 +123,8 @@ class Study:
     notes: list[str] = field(default_factory=list)
     overhead: str = ""
     """what its last session took beyond training, as a sentence"""
+    trials: list[Job] = field(default_factory=list)
+    """short runs by which the learning rates were chosen"""
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
@@ -103,7 +148,7 @@ class Study:
 
     def finished(self, job: Job) -> bool:
         """Whether the run has ended well."""
-        return self.done(job) and (self.run_folder(job).record() or {})["status"] == "finished"
+        return (self.run_folder(job).record() or {}).get("status") == "finished"
 
     def known_plan(self, job: Job, threads: int) -> Plan | None:
         """The plan of a run that differs by its seed alone, so that one probe serves all seeds.
@@ -123,21 +168,18 @@ class Study:
 
     def record_failure(self, job: Job, reason: str) -> None:
         self.failure(job).parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.failure(job), {"reason": reason, "log": str(self.log(job).relative_to(self.folder))})
+        write_json(self.failure(job), asdict(Failure(reason, str(self.log(job).relative_to(self.folder)))))
 
     def save(self) -> None:
         """Write study.json, from which the leaderboard and the report can be drawn again."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        runs = [
-            {"arm": job.arm, "part": job.part, "seed": job.seed, "share": job.config.reading.share, "name": job.name}
-            for job in self.jobs
-        ]
         content = {
             "format": FORMAT,
             "title": self.title,
             "facts": asdict(self.facts),
             "arms": [asdict(arm) for arm in self.arms],
-            "runs": runs,
+            "runs": [asdict(listed(job)) for job in self.jobs],
+            "trials": [asdict(listed(job)) for job in self.trials],
             "match": self.match,
             "budget": self.budget,
             "command": self.command,
@@ -147,16 +189,35 @@ class Study:
         write_json(self.folder / "study.json", content)
 
 
+def listed(job: Job) -> StoredRun:
+    return StoredRun(job.arm, job.part, job.seed, job.config.reading.share, job.name)
+
+
 def read_study(folder: Path) -> dict[str, Any] | None:
     """The content of study.json, or None where there is none."""
     path = folder / "study.json"
     if not path.is_file():
         return None
-    try:
-        content = json.loads(path.read_text())
-        version = content["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise WeftError(f"{path} was not written by weft, or is damaged; run the same `weft compare` again") from error
+    remedy = "the command that made it writes it anew and keeps the runs that are finished"
+    version = read_stored(path, Versioned, remedy).format
     if version > FORMAT:
         raise WeftError(f"{path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft")
-    return dict(content)
+    return asdict(read_stored(path, StoredStudy, remedy))
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """What every version of study.json has."""
+
+    format: int
+
+
+def why_missing(folder: Path, name: str) -> Failure:
+    """Why a run of a study has no record."""
+    path = folder / "failures" / f"{name}.json"
+    if not path.is_file():
+        return Failure("not run yet")
+    try:
+        return read_stored(path, Failure, "")
+    except Damaged:
+        return Failure(f"unknown, since {path} is damaged")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import Any
 
 import numpy as np
 
 from weft.studies.arms import Arm
+from weft.studies.inference import Inference, read_inference
 from weft.studies.reproduce import command_of
 from weft.studies.results import Collection, Result, scores_of
 from weft.studies.statistics import Estimate, corrected, difference, mean_of
@@ -119,12 +119,12 @@ def row(arm: Arm, results: list[Result]) -> dict[str, Any]:
     found |= {"score": total.mean, "low": max(total.low, least), "high": min(total.high, 1.0)}
     found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
     found["lr"] = (done[0].record or {}).get("plan", {}).get("lr")
-    inference = next((i for r in done if (i := inference_of(r)) is not None), {})
-    tokens = inference.get("tokens", 1.0)
-    found["tokens"] = "tokens" in inference
-    found["train_speed"] = found["train_speed"] and found["train_speed"] * tokens
-    found["speed"] = inference.get("throughput") and inference["throughput"] * tokens
-    found["latency"] = inference.get("latency")
+    inference = next((i for r in done if (i := inference_of(r)) is not None), None)
+    tokens = inference.tokens if inference is not None else None
+    found["tokens"] = tokens is not None
+    found["train_speed"] = found["train_speed"] and found["train_speed"] * (tokens or 1.0)
+    if inference is not None:
+        found |= {"speed": inference.throughput * (tokens or 1.0), "latency": inference.latency}
     return found
 
 
@@ -147,13 +147,10 @@ def mean(values: list[Any]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def inference_of(result: Result) -> dict[str, Any] | None:
+def inference_of(result: Result) -> Inference | None:
     """What was measured of a run's speed in use, if it was."""
     record = result.record or {}
-    if "inference" in record:
-        return dict(record["inference"])
-    path = result.path / "inference.json"
-    return dict(json.loads(path.read_text())) if path.is_file() else None
+    return Inference(**record["inference"]) if "inference" in record else read_inference(result.path)
 
 
 def pairs(contenders: list[Contender]) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import os
 import tempfile
 import time
@@ -21,11 +20,11 @@ import numpy as np
 import torch
 
 from weft import machine
-from weft.atomic import write_json
 from weft.data.loader import batches
 from weft.data.preprocess import ImageTransform, TextTransform
 from weft.studies.arms import CLASSICAL
 from weft.studies.baselines import run_baseline
+from weft.studies.inference import Inference, read_inference
 from weft.studies.looking import data_of
 from weft.studies.looking import look as look
 from weft.training import probe, session
@@ -42,6 +41,7 @@ from weft.training.prepare import gather
 from weft.training.pretrained import read_network
 from weft.training.run import Run
 
+HELD = 3.0  # seconds to wait for a run that another process has: a dead study's worker frees it within one
 MEASURE_SECONDS = 0.6  # of steps for a choice of schedule: enough for a ratio within some percent
 
 
@@ -84,8 +84,10 @@ def median_step(run: Run, duration: float) -> float:
 def carry_out(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
     """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more.
 
-    `known` is a plan that was measured for such a run before.
+    `held` is the answer where another process has the run. `known` is a plan that was measured for such a run before.
     """
+    if not is_free(path):
+        return "held"
     opened = data_of(config)
     machine.forget_peak()
     if config.model in CLASSICAL.values():
@@ -102,12 +104,22 @@ def carry_out(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
     return "interrupted" if outcome.record is None else str(outcome.record["status"])
 
 
+def is_free(path: Path) -> bool:
+    """Whether no other process trains in the folder, or the one that does is about to end."""
+    if not (path / ".lock").is_file():
+        return True
+    try:
+        with machine.Lock(path / ".lock").acquire(HELD):
+            return True
+    except machine.Busy:
+        return False
+
+
 @torch.no_grad()
-def inference(path: Path) -> dict[str, float]:
+def inference(path: Path) -> Inference:
     """Examples a second on one thread in batches of 64, seconds for one, tokens of a text; kept in the folder."""
-    stored = path / "inference.json"
-    if stored.is_file():
-        return dict(json.loads(stored.read_text()))
+    if (stored := read_inference(path)) is not None:
+        return stored
     config = open_run(path).labelled()
     source, transform = data_of(config)
     _, network, _ = read_network(path)
@@ -119,14 +131,12 @@ def inference(path: Path) -> dict[str, float]:
     batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
     one = {name: value[:1] for name, value in batch.inputs.items()}
     seconds = quickest(lambda: network(**batch_inputs), 5)
-    found = {
-        "throughput": len(batch_inputs["x"]) / seconds,
-        "latency": quickest(lambda: network(**one), 20),
-        "threads": 1.0,
-    }
-    if isinstance(transform, TextTransform):
-        found["tokens"] = mean_tokens(materials.batches("train"))
-    write_json(stored, found)
+    found = Inference(
+        throughput=len(batch_inputs["x"]) / seconds,
+        latency=quickest(lambda: network(**one), 20),
+        tokens=mean_tokens(materials.batches("train")) if isinstance(transform, TextTransform) else None,
+    )
+    found.save(path)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from weft.atomic import write_json
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts
 from weft.studies.claims import CLAIMS, Claim, Side
+from weft.studies.driving import driving
 from weft.studies.runner import Pool, Say, carry_out
 from weft.studies.statistics import Estimate, Scores, corrected, difference
 from weft.studies.study import Job, Study
@@ -24,9 +26,23 @@ EARLY = 1 / 3  # of the run: what "faster" is judged by
 FILE = "claims.json"
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What a claim came to, as claims.json keeps it."""
+
+    question: str
+    sentence: str
+    shown: bool = False
+    preliminary: bool = False
+    p: float = 1.0
+    mean: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+
 def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, say: Say) -> list[dict[str, Any]]:
     """Train both sides of every claim, each configuration once, and write down what each claim came to."""
-    with Pool() as pool:
+    with driving(folder), Pool() as pool:
         facts: Facts = pool.first("look", RunConfig(source=source))
         if facts.modality != "image" or facts.task == "regression":
             raise WeftError(f"the claims of e11 are about classes of images; {source} holds {facts.modality}s")
@@ -35,7 +51,7 @@ def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, 
         say(f"{len(CLAIMS)} claims, {len(study.jobs)} runs in {folder}")
         carry_out(study, pool, study.jobs, say)
         found = judge_all(study, pool)
-    write_json(folder / FILE, found)
+        write_json(folder / FILE, found)
     return found
 
 
@@ -108,15 +124,13 @@ def in_words(claim: Claim, value: Estimate | None, p: float, study: Study) -> di
     """A verdict row for tables and the report."""
     if value is None:
         sentence = f"{claim.name}: no verdict, a side has no finished run"
-        return {"question": claim.name, "sentence": sentence, "shown": False, "preliminary": False, "p": 1.0,
-                "mean": 0.0, "low": 0.0, "high": 0.0}  # fmt: skip
+        return asdict(Judged(claim.name, sentence))
     seeds = len({job.seed for job in study.jobs})
     shown = p < LEVEL
     outcome = ("confirmed" if value.mean > 0 else "refuted") if shown else "not shown"
     few = f"; preliminary: {seeds} seeds" if shown and seeds < ENOUGH else ""
     text = f"{claim.name}: {outcome}: {claim.says} ({claim.first.name} {amount(claim, value)}{few})"
-    return {"question": claim.name, "sentence": text, "shown": shown, "preliminary": bool(few), "p": p,
-            "mean": value.mean, "low": value.low, "high": value.high}  # fmt: skip
+    return asdict(Judged(claim.name, text, shown, bool(few), p, value.mean, value.low, value.high))
 
 
 def amount(claim: Claim, value: Estimate) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import WeftError
-from weft.studies.tuning import SPACE, apply, open_search, usable
+from weft.studies.tuning import SPACE, apply, counted, open_search, usable
 from weft.training import session
 from weft.training.config import RunConfig
 from weft.training.display import Silent
@@ -48,12 +48,6 @@ def search(address: str, name: str, config: RunConfig, space: list[str], total: 
         study.tell(trial, value, state)
         done += 1
     return done
-
-
-def counted(study: Any) -> list[Any]:
-    """Trials that count towards the number asked for: all but those whose worker died."""
-    trials = study.get_trials(deepcopy=False)
-    return [trial for trial in trials if trial.state.name != "FAIL" or "reason" in trial.user_attrs]
 
 
 def attempt(trial: Any, config: RunConfig, folder: Path, data: Opened) -> tuple[float | None, Any]:

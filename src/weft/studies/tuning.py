@@ -8,8 +8,8 @@ marked failed at the next start, and bad ones are stopped early.
 from __future__ import annotations
 
 import dataclasses
-import os
 import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass
 
 from weft.errors import WeftError, nearest
+from weft.machine import is_running
 from weft.networks.config import ImageTokensConfig, NetworkConfig
 from weft.studies.matching import Shape, depth_of, resized
 from weft.training.config import STRICT, RunConfig
@@ -161,32 +162,42 @@ def open_search(address: str, name: str) -> Any:
     import optuna
 
     pruner = optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1)
-    return optuna.create_study(
-        storage=open_storage(address), study_name=name, direction="maximize", load_if_exists=True, pruner=pruner
-    )
+    try:
+        return optuna.create_study(
+            storage=open_storage(address), study_name=name, direction="maximize", load_if_exists=True, pruner=pruner
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, AssertionError) as error:
+        raise WeftError(f"{address} is damaged, or holds no search; remove it to begin a new one") from error
 
 
-def fail_dead_trials(search: Any) -> int:
-    """Mark trials failed that a worker on this machine left running when it died; returns how many."""
+def fail_dead_trials(search: Any, patience: float = 0.0) -> int:
+    """Mark trials failed that a worker on this machine left running when it died; returns how many.
+
+    Those that are about to die have some seconds of `patience` to do so.
+    """
     from optuna.trial import TrialState
 
-    dead = 0
-    for trial in search.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        host, _, process = trial.user_attrs.get("worker", "").partition(":")
-        if host == socket.gethostname() and not alive(int(process)):
-            search.tell(trial.number, state=TrialState.FAIL)
-            dead += 1
-    return dead
+    until = time.monotonic() + patience
+    running = {t.number: worker_of(t) for t in search.get_trials(deepcopy=False, states=(TrialState.RUNNING,))}
+    here = {number: process for number, process in running.items() if process is not None}
+    while any(is_running(process) for process in here.values()) and time.monotonic() < until:
+        time.sleep(0.05)
+    dead = [number for number, process in here.items() if not is_running(process)]
+    for number in dead:
+        search.tell(number, state=TrialState.FAIL)
+    return len(dead)
 
 
-def alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def worker_of(trial: Any) -> int | None:
+    """The process of this machine that does a trial."""
+    host, _, process = str(trial.user_attrs.get("worker", "")).rpartition(":")
+    return int(process) if host == socket.gethostname() and process.isdigit() else None
+
+
+def counted(search: Any) -> list[Any]:
+    """Trials that count towards the number asked for: all but those whose worker died."""
+    trials = search.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state.name != "FAIL" or "reason" in trial.user_attrs]
 
 
 def importances(search: Any) -> dict[str, float]:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from weft.errors import WeftError
 from weft.networks.formulas import total_parameters
 from weft.studies.arms import Arm, Facts, group_of
+from weft.studies.complete import status
+from weft.studies.driving import driving
 from weft.studies.experiments.asked import Asked, pretraining
 from weft.studies.experiments.design import Entrant
 from weft.studies.experiments.jobs import Known, pretraining_jobs, task_facts, task_jobs
@@ -25,10 +27,15 @@ def run_experiment(asked: Asked) -> None:
     paper = asked.scale.name == "paper"
     if paper and not has_gpu():
         refuse(asked)
-    stored = read_prediction(asked.folder)
+    with driving(asked.folder):
+        go_on(asked, read_prediction(asked.folder), paper)
+
+
+def go_on(asked: Asked, stored: Prediction | None, paper: bool) -> None:
+    """Begin, or find what there is and go on with it."""
     check_same(asked, stored)
     if stored is not None and (count := all_done(asked)):
-        asked.say(f"all {count} runs are finished already")
+        asked.say(f"all {count} runs have ended already")
         return
     with Pool(stored.workers if stored else 1 if paper else None) as pool:
         known = look(asked, pool)
@@ -78,7 +85,7 @@ def all_done(asked: Asked) -> int:
     """How many runs there are, if each has its record and as many seeds were asked for; else 0. Loads nothing."""
     runs = (read_study(asked.folder) or {"runs": []})["runs"]
     seeds = {run["seed"] for run in runs}
-    done = all((asked.folder / "runs" / run["name"] / "record.json").is_file() for run in runs)
+    done = all(status(asked.folder, run) for run in runs)
     return len(runs) if done and len(seeds) == asked.seeds else 0
 
 

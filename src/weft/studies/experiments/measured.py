@@ -6,7 +6,6 @@ sequences is that of the residuals losses − ratio · tokens; `log_perplexity` 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from weft.errors import WeftError
 from weft.studies.experiments.design import PERPLEXITY
 from weft.studies.results import read_record
 from weft.studies.statistics import Scores
+from weft.studies.study import why_missing
 from weft.training.predictions import read_predictions
 from weft.training.watch import at_chance
 
@@ -38,7 +38,9 @@ def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
     for run in runs:
         path = folder / "runs" / run["name"]
         if not (path / "record.json").is_file():
-            row.problems.append(f"{run['arm']}, {run['part']}, seed {run['seed']}: {why(folder, run['name'])}")
+            row.problems.append(
+                f"{run['arm']}, {run['part']}, seed {run['seed']}: {why_missing(folder, run['name']).reason}"
+            )
             continue
         try:
             record = read_record(path / "record.json")
@@ -54,12 +56,6 @@ def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
         scores.setdefault(run["part"], []).append(found)
     row.scores.update({part: np.stack(comparable(part, found, row.problems)) for part, found in scores.items()})
     return row
-
-
-def why(folder: Path, name: str) -> str:
-    """Why a run has no record."""
-    failure = folder / "failures" / f"{name}.json"
-    return str(json.loads(failure.read_text())["reason"]) if failure.is_file() else "not run yet"
 
 
 def comparable(part: str, found: list[NDArray[np.float64]], problems: list[str]) -> list[NDArray[np.float64]]:

@@ -6,18 +6,17 @@ multiply-adds of the closed forms, and set against what one accelerator does.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from weft.atomic import write_json
-from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
 from weft.networks.formulas import total_macs
 from weft.report.columns import duration
 from weft.studies.experiments.design import ENCODER, Experiment, pretraining_parameters
 from weft.studies.experiments.scales import Scale
+from weft.studies.stored import read_stored
 
 FILE = "experiment.json"
 FORMAT = 1
@@ -70,12 +69,7 @@ def repeats(row: str, seeds: int) -> int:
 def read_prediction(folder: Path) -> Prediction | None:
     """What was predicted for the study in a folder, or None where there is none."""
     path = folder / FILE
-    if not path.is_file():
-        return None
-    try:
-        return Prediction(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise WeftError(f"{path} was not written by weft, or is damaged; remove it to measure anew") from error
+    return read_stored(path, Prediction, "remove it to measure anew") if path.is_file() else None
 
 
 def held(prediction: Prediction, taken: dict[str, dict[str, list[float]]]) -> str:
