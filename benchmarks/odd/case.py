@@ -57,7 +57,7 @@ class Case:
 ACTION = re.compile(
     r"\b(use|give|add|remove|try|choose|write|run|move|free|save|name|fill|wait|stop|start|install|upgrade|delete|set|"
     r"check|repair|rename|make|put|take|leave|train|continue|resume|shorten|quote|convert|open|copy|keep|raise|lower|"
-    r"did you mean|needs?|must|wants?|lists?|reads|takes)\b|--[a-z]|`weft"
+    r"did you mean|needs?|must|should be|wants?|lists?|reads|takes)\b|--[a-z]|`weft|; (it has|there are) |\bline \d"
 )
 WARNING = re.compile(r"^.*\b\w*Warning\b:.*$", re.MULTILINE)
 UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]")  # codes of terminals, and unbounded bidi
@@ -114,12 +114,17 @@ def _unsaid(ended: Ended, wanted: str | tuple[str, ...]) -> Iterator[str]:
 
 def touched(case: Case, before: State, after: State) -> Iterator[str]:
     """Files that the command should have left alone."""
-    for path, what in before.items():
-        if after.get(path) != what and not _covered(path, case.changes):
-            yield f"{'changed' if path in after else 'deleted'} {path}"
-    for path in after.keys() - before.keys():
-        if not _covered(path, case.writes):
-            yield f"left {path}"
+    altered = [path for path, what in before.items() if after.get(path) != what and not _covered(path, case.changes)]
+    if changed := [path for path in altered if path in after]:
+        yield f"changed {_some(changed)}"
+    if deleted := [path for path in altered if path not in after]:
+        yield f"deleted {_some(deleted)}"
+    if new := [path for path in after if path not in before and not _covered(path, case.writes)]:
+        yield f"left {_some(new)}"
+
+
+def _some(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
 def _covered(path: str, patterns: tuple[str, ...]) -> bool:

@@ -91,7 +91,7 @@ CASES = (
     # columns
     show("a target that is not there", GOOD, {2: ("'lable'", "label")}, "--target lable"),
     show("an input that is not there", GOOD, {2: ("'txt'", "text")}, "--inputs txt"),
-    show("one column as input and target", GOOD, {2: "label"}, "--inputs label --target label"),
+    show("one column as input and target", GOOD, {2: "input"}, "--inputs label --target label"),
     show("a group that is not there", GOOD, {2: "'who'"}, "--group who"),
     # names and places
     Case("a file named like markup", {"[red].csv": GOOD}, "weft data show '[red].csv'", {0: "[red].csv"}),
@@ -109,7 +109,7 @@ CASES = (
         "tables of unlike columns",
         {"d/train.csv": GOOD, "d/test.csv": table(head="words,label")},
         "weft data show d",
-        {2: "words"},
+        {2: "test.csv"},
     ),
     Case(
         "a table beside pictures",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from odd.case import Case, Ended, Ends
-from odd.making import photos, reviews, table, trained
+from odd.making import made, photos, reviews, table
 from odd.place import Place
 
 FILES = {"a.csv": table(reviews(("schön", "schlecht")))}
@@ -16,7 +16,7 @@ FINE = {0: "2 classes"}
 SHOW = "weft data show a.csv"
 TRAIN = "weft train digits --model mlp --steps 2 --output RUN"
 PICTURE = "photo/cat/0.png"
-RUN = {"RUN": trained("digits"), **photos("photo", 1)}
+RUN = {"RUN": made("digits"), **photos("photo", 1)}
 
 
 def show(name: str, ends: Ends, command: str = SHOW, **more: Any) -> Case:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from odd.case import Case, Content, Ends
-from odd.making import cut, declared, deleted, instead_a_folder, photos, picture, replaced, table, trained
+from odd.making import cut, declared, deleted, instead_a_folder, made, photos, picture, replaced, table
 
 PREDICT = "weft predict RUN x.png"
 EVAL = "weft eval RUN"
@@ -29,7 +29,7 @@ DAMAGES: dict[str, Content] = {
 
 def run(name: str, changed: dict[str, Content], command: str, ends: Ends, kind: str = "digits", **more: Any) -> Case:
     """A command on a trained run in which some files are changed."""
-    files = {"RUN": trained(kind), "x.png": picture(8), **{f"RUN/{file}": what for file, what in changed.items()}}
+    files = {"RUN": made(kind), "x.png": picture(8), **{f"RUN/{file}": what for file, what in changed.items()}}
     return Case(name, files, command, ends, **more)
 
 
@@ -259,7 +259,7 @@ CASES = (
         {
             "run.yaml": lambda path: path.write_text(path.read_text().split("plan:")[0]),
             "record.json": deleted,
-            "inner": trained("digits"),
+            "inner": made("digits"),
         },
         "weft runs prune RUN --apply",
         {0: "", 2: "inner"},
@@ -283,13 +283,13 @@ CASES = (
     ),
     Case(
         "runs of which the names are odd",
-        {"[red]\n\x1b[31m": trained("digits"), "a.csv": table()},
+        {"[red]\n\x1b[31m": made("digits"), "a.csv": table()},
         "weft runs .",
         {0: "[red]"},
     ),
     Case(
         "two runs of unlike sources, compared",
-        {"A": trained("digits"), "B": trained("table")},
+        {"A": made("digits"), "B": made("table")},
         "weft compare --runs A B",
         {2: ""},
     ),

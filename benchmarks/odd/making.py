@@ -6,6 +6,7 @@ import atexit
 import gzip
 import io
 import os
+import shlex
 import shutil
 import struct
 import subprocess
@@ -190,42 +191,45 @@ def replaced(old: str, new: str) -> Make:
     return make
 
 
-# Trained runs
+# Folders that weft has written
 
-TRAININGS = {
-    "digits": "digits --model mlp --batch-size 16",
-    "table": "breast_cancer --model mlp --batch-size 16",
-    "number": "diabetes --model mlp --batch-size 16",
-    "text": "t.csv --model conv_text --batch-size 8",
-    "formulas": "f.csv --model conv_text --batch-size 8",
+COMMANDS = {
+    "digits": "train digits --model mlp --batch-size 16 --steps 2",
+    "table": "train breast_cancer --model mlp --batch-size 16 --steps 2",
+    "text": "train t.csv --model conv_text --batch-size 8 --steps 2",
+    "formulas": "train f.csv --model conv_text --batch-size 8 --steps 2",
+    "comparison": "compare digits --models mlp,lenet5 --steps 4 --seeds 1 --budget 20k --no-controls --no-baseline",
 }
 SOURCES = {"t.csv": table(), "f.csv": table(reviews(("=1+1", "@SUM(A1)")))}
 _making = threading.Lock()
 
 
-def trained(kind: str) -> Make:
-    """A copy of a run of two steps, which is trained once."""
-    return lambda path: shutil.copytree(_run(kind), path)
+def made(kind: str) -> Make:
+    """A copy of what a command has written, which is run once."""
 
+    def make(path: Path) -> None:
+        with _making:
+            written = _written(kind)
+        shutil.copytree(written, path)
 
-def _run(kind: str) -> Path:
-    with _making:
-        return _train(kind)
+    return make
 
 
 @cache
-def _train(kind: str) -> Path:
+def _written(kind: str) -> Path:
     root = Path(tempfile.mkdtemp(prefix="odd-made-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     for name, content in SOURCES.items():
         (root / name).write_text(content)
-    environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "WEFT_CACHE": str(root / "cache")}
-    words = [*TRAININGS[kind].split(), "--steps", "2", "--precision", "float32", "--output", "RUN"]
-    subprocess.run(
-        [sys.executable, "-m", "weft", "train", *words],
-        cwd=root,
-        env=environment | dict(os.environ),
-        check=True,
-        capture_output=True,
+    words = [*COMMANDS[kind].split(), "--precision", "float32", "--output", "made"]
+    environment = {
+        "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
+        **os.environ,
+        "WEFT_CACHE": str(root / "cache"),
+    }
+    line = [sys.executable, "-m", "weft", *words]
+    ended = subprocess.run(line, cwd=root, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, (
+        f"`weft {shlex.join(words)}` fails, so that nothing can be tried on it: {ended.stderr}"
     )
-    return root / "RUN"
+    return root / "made"

@@ -105,7 +105,13 @@ CASES = (
         "weft data show p --sheet p/cat/s.png",
         writes=("p/cat/s.png",),
     ),
-    show("a sheet into a folder that is missing", {}, {2: "no/such"}, "weft data show p --sheet no/such/s.png"),
+    show(
+        "a sheet into a folder that is missing",
+        {},
+        {0: "", 2: "no/such"},
+        "weft data show p --sheet no/such/s.png",
+        writes=("no/such/s.png",),
+    ),
     show("a sheet where a folder is", {"s.png": folder}, {2: "s.png"}, "weft data show p --sheet s.png"),
     show("a sheet that cannot be written", {}, {2: "/proc/s.png"}, "weft data show p --sheet /proc/s.png"),
     show(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from odd.case import Case, Content, Ended, Ends
-from odd.making import cut, deleted, instead_a_folder, photos, table
-from odd.place import Place, put
+from odd.making import cut, deleted, instead_a_folder, made, photos, table
+from odd.place import Place
 
 COMPARE = (
     "weft compare digits --models mlp,lenet5 --steps 4 --seeds 1 --no-controls --no-baseline --budget 20k --jobs 1"
@@ -21,15 +21,9 @@ Steps = Iterator[tuple[Ended, Ends]]
 
 
 def compared(name: str, changed: dict[str, Content], command: str, ends: Ends, **more: Any) -> Case:
-    """A finished comparison in which some files are changed, and a command on it."""
-
-    def story(place: Place) -> Steps:
-        yield place.run(f"{COMPARE} --output C"), DONE
-        for file, content in changed.items():
-            put(place.work / "C" / file, content)
-        yield place.run(command), ends
-
-    return Case(name, {}, story, writes=("C/*",), seconds=180, **more)
+    """A command on a finished comparison in which some files are changed; it may draw the report again."""
+    files = {"C": made("comparison"), **{f"C/{file}": content for file, content in changed.items()}}
+    return Case(name, files, command, ends, **{"writes": ("C/*",), "changes": ("C/*",), "seconds": 180, **more})
 
 
 def told(name: str, files: dict[str, Content], story: Any, writes: tuple[str, ...], **more: Any) -> Case:

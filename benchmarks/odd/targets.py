@@ -50,7 +50,7 @@ CASES = (
         "weft data show a.csv",
         {0: "", 2: "a.csv"},
     ),
-    Case("plain text", {"a.txt": "a line\n\nanother\n" * 9}, "weft data show a.txt", {0: "a.txt", 2: "--task none"}),
+    Case("plain text", {"a.txt": "".join(f"line {n}\n\n" for n in range(30))}, "weft data show a.txt", {0: "a.txt"}),
     Case("plain text without a byte", {"a.txt": ""}, "weft data show a.txt --task none", {2: "a.txt"}),
     Case(
         "a text of two million letters",
@@ -58,16 +58,14 @@ CASES = (
         "weft data show a.txt --task none",
         {2: "line 1"},
     ),
-    numbers("over a hundred integers", list(range(150)) * 2, {0: ("regression", "--task classes")}),
+    numbers("over a hundred integers", list(range(150)) * 4, {0: ("regression", "--task classes")}),
     numbers(
         "over a hundred integers, as classes",
-        list(range(150)) * 2,
+        list(range(150)) * 4,
         {0: "150 classes"},
         "weft data show a.csv --task classes",
     ),
-    numbers(
-        "fractions, as classes", [n / 3 for n in range(60)], {0: "", 2: "--task"}, "weft data show a.csv --task classes"
-    ),
+    numbers("fractions, as classes", [n / 3 for n in range(60)], {2: "a.csv"}, "weft data show a.csv --task classes"),
     numbers("words, as numbers", ["a", "b"] * 30, {2: "line 2"}, "weft data show a.csv --task regression"),
     numbers("a target that is nan", [0.5, "nan", *(n / 3 for n in range(58))], {2: "line 3"}),
     numbers("a target that is inf", [0.5, "inf", *(n / 3 for n in range(58))], {2: "line 3"}),
