@@ -20,7 +20,7 @@ from weft.data.config import TransformConfig
 from weft.data.fitting import fit as fit_transform
 from weft.data.labels import wide
 from weft.data.source import Source
-from weft.training.arrays import modality_of, source_of
+from weft.training.arrays import Examples, is_missing, recognise, source_of
 from weft.training.config import BudgetConfig, OptimisationConfig, OptimiserName, RunConfig
 from weft.training.display import Silent
 from weft.training.fabric import Alone
@@ -76,16 +76,14 @@ class _Estimator(BaseEstimator):
             budget=BudgetConfig(epochs=self.epochs),
         )
 
-    def _check_inputs(self, X: Any, reset: bool) -> Any:
-        """Vectors as scikit-learn wants them checked; texts and images as they are."""
-        if modality_of(X) != "vector":
-            return X
-        return validate_data(self, X, reset=reset, dtype=np.float64)
-
     def _fit(
-        self, X: Any, targets: NDArray[Any], task: Literal["binary", "classes", "regression"], classes: list[str]
+        self,
+        examples: Examples,
+        targets: NDArray[Any],
+        task: Literal["binary", "classes", "regression"],
+        classes: list[str],
     ) -> None:
-        source = source_of(X, targets, task, classes)
+        source = source_of(examples, targets, task, classes)
         config = self._config(len(targets))
         check_source(config, source)
         self.predictor_ = train_in_memory(config, source)
@@ -100,9 +98,9 @@ class _Estimator(BaseEstimator):
     def _outputs(self, X: Any) -> torch.Tensor:
         """Outputs for checked inputs; vectors in float64, so that a row's result does not depend on its neighbours."""
         check_is_fitted(self)
-        X = self._check_inputs(X, reset=False)
-        if self._precise is None or modality_of(X) != "vector":
+        if self._precise is None:
             return self.predictor_.outputs(X)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
         rows = self.predictor_.transform.normalize(X).double()  # type: ignore[union-attr]
         with torch.no_grad():
             return self.predictor_.card.objective().answers(self._precise(rows))
@@ -132,29 +130,42 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
         display=Silent(),
     )
     train(run, Progress(), lambda: False)
-    card = Card(config.model, objective.task, source.classes, objective.centre, objective.scale)
+    pairs = source.modality == "pair"
+    card = Card(config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)
     return Predictor(card, core.eval(), transform)
+
+
+def refuse_missing(labels: NDArray[Any]) -> None:
+    """Refuse labels that are None or NaN among words; numbers are checked by scikit-learn."""
+    missing = [row for row, label in enumerate(labels) if is_missing(label)] if labels.dtype.kind == "O" else []
+    if missing:
+        raise ValueError(f"the label of row {missing[0]} (counted from 0) is missing; fill it or leave the row out")
 
 
 class Classifier(ClassifierMixin, _Estimator):
     """A network that tells classes apart.
 
-    X is an array (n, features), a list of texts, or a uint8 array (n, channels, height, width); y holds one label each.
+    X holds vectors (an array or a table (n, features)), texts (a list, or a column of a table), pairs of texts (two
+    columns), or images (an array (n, height, width), with channels before or after height and width or without, or a
+    list of arrays or Pillow images, of uint8 or of floats from 0 to 1); y holds one label each.
     """
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on labelled examples."""
-        X = self._check_inputs(X, reset=True)
+        examples = recognise(X)
+        if examples.modality == "vector":
+            examples = Examples("vector", validate_data(self, X, dtype=np.float64))
         y = column_or_1d(y, warn=True)
+        refuse_missing(y)
         check_classification_targets(y)
-        if len(X) != len(y):
-            raise ValueError(f"{len(X)} inputs and {len(y)} labels: one label an input is needed")
+        if len(examples) != len(y):
+            raise ValueError(f"{len(examples)} inputs and {len(y)} labels: one label an input is needed")
         self.classes_, codes = np.unique(y, return_inverse=True)
         names = [str(label) for label in self.classes_]
         if len(names) < 2:
             raise ValueError(f"a classifier needs two classes at least; y has one class only: {names[0]}")
         binary = len(names) == 2
-        self._fit(X, codes.astype(np.float32 if binary else np.int64), "binary" if binary else "classes", names)
+        self._fit(examples, codes.astype(np.float32 if binary else np.int64), "binary" if binary else "classes", names)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -184,13 +195,15 @@ class Regressor(RegressorMixin, _Estimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on examples with their numbers."""
-        if modality_of(X) == "vector":
+        examples = recognise(X)
+        if examples.modality == "vector":
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            examples = Examples("vector", X)
         numbers = column_or_1d(y, warn=True).astype(np.float64)
         targets = numbers if wide(numbers) else numbers.astype(np.float32)
-        if len(X) != len(targets):
-            raise ValueError(f"{len(X)} inputs and {len(targets)} numbers: one number an input is needed")
-        self._fit(X, targets, "regression", [])
+        if len(examples) != len(targets):
+            raise ValueError(f"{len(examples)} inputs and {len(targets)} numbers: one number an input is needed")
+        self._fit(examples, targets, "regression", [])
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

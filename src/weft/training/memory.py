@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from weft import machine
 from weft.data.loader import Batch
 from weft.errors import WeftError
+from weft.nn.noise import example_noise
 
 CPU = torch.device("cpu")
 MARGIN = 1.15  # buffers of the backward pass and the allocator's waste, beyond what autograd keeps
@@ -36,7 +37,8 @@ def bytes_per_example(net: nn.Module, batch: Batch) -> float:
 
     def kept(count: int) -> int:
         inputs = {name: value[:count].clone().to(device_of(net)) for name, value in batch.inputs.items()}
-        return saved_bytes(lambda: net(**inputs))
+        with example_noise(0, 0, batch.index[:count].to(device_of(net))):  # as in training
+            return saved_bytes(lambda: net(**inputs))
 
     few, more = min(2, len(batch.index)), min(4, len(batch.index))
     return kept(more) / more if more == few else (kept(more) - kept(few)) / (more - few)

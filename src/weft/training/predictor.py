@@ -8,13 +8,16 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.preprocess import ImageTransform, TextTransform, Transform
+from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError
 from weft.networks.network import Network
+from weft.training.arrays import checked_text, rows_of
 from weft.training.metrics import class_probabilities
+from weft.training.pictures import is_picture, listed, stacked
 from weft.training.pretrained import Card, read_network, write_network
 
 
@@ -52,7 +55,7 @@ class Predictor:
     @torch.no_grad()
     def outputs(self, raws: Iterable[Any], batch_size: int = 64) -> Tensor:
         """Answers of the network, (n, K): logits, or numbers in the unit of the training targets."""
-        rows = [self._batch(chunk) for chunk in chunks(raws, batch_size)]
+        rows = [self._batch(chunk) for chunk in chunks(self._readable(raws), batch_size)]
         if not rows:
             return torch.empty(0, self.network.config.num_classes)
         return self.card.objective().answers(torch.cat(rows))
@@ -69,6 +72,15 @@ class Predictor:
             return self.outputs(raws, batch_size).squeeze(1).tolist()
         return [self.classes[number] for number in self.predict_proba(raws, batch_size).argmax(1).tolist()]
 
+    def _readable(self, raws: Iterable[Any]) -> Iterator[Any]:
+        """The inputs one by one, in the form that the transform takes; the first that has none is refused."""
+        if isinstance(self.transform, VectorTransform):
+            return vectors_of(rows_of(in_order(raws, self.transform.columns)))
+        rows = rows_of(raws)
+        if isinstance(self.transform, ImageTransform):
+            return pictures_of(rows, self.transform.channels)
+        return (checked_text(row, number) for number, row in enumerate(rows))
+
     def _batch(self, raws: Sequence[Any]) -> Tensor:
         """Outputs of a few inputs, those of one shape (texts of one padded length) together."""
         made = [self.transform(raw) for raw in raws]
@@ -80,6 +92,40 @@ class Predictor:
             for row, output in zip(rows, self.network(**inputs), strict=True):
                 result[row] = output
         return torch.stack(result)
+
+
+def in_order(raws: Any, columns: Sequence[str]) -> Any:
+    """A table that names its columns, with those of the network in their order; anything else as it is."""
+    names = list(getattr(raws, "columns", ())) if hasattr(raws, "iloc") else []
+    if not names or not columns:
+        return raws
+    missing = [column for column in columns if column not in names]
+    if missing:
+        raise WeftError(f"the table has no column {', '.join(missing)}; the network takes {', '.join(columns)}")
+    return raws[list(columns)]
+
+
+def vectors_of(rows: Iterable[Any]) -> Iterator[Any]:
+    """Rows of numbers, or dictionaries by column."""
+    for number, row in enumerate(rows):
+        try:
+            np.asarray(list(row.values()) if isinstance(row, dict) else row, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise WeftError(f"row {number} (counted from 0) is no row of numbers: {error}") from error
+        yield row
+
+
+def pictures_of(rows: Any, channels: int) -> Iterator[Any]:
+    """Images in memory with their channels first; files and their bytes are left to the decoder."""
+    stack = stacked(rows, channels) if isinstance(rows, np.ndarray) else None
+    for number, row in enumerate(rows if stack is None else stack):
+        if not is_picture(row):
+            yield row
+            continue
+        image = listed([row], channels, number)[0] if stack is None else row
+        if len(image) != channels and {len(image), channels} != {1, 3}:
+            raise WeftError(f"image {number} has {len(image)} channels, the network takes {channels}; convert it")
+        yield image
 
 
 def load(folder: str | Path) -> Predictor:
