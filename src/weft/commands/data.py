@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from weft import terminal
 from weft.data.config import SourceConfig
 from weft.errors import WeftError
+from weft.escape import for_terminal
 
 if TYPE_CHECKING:  # torch comes only with a source
     from weft.data.source import Source
@@ -55,7 +57,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> None:
     """Do what the first word asks."""
-    console = Console(highlight=False)
+    console = terminal.console()
     if arguments.action == "list":
         list_sources(console)
     elif arguments.action == "cache":
@@ -75,7 +77,7 @@ def list_sources(console: Console) -> None:
     """Everything that `open_source` understands."""
     table = Table("source", "what it is", box=None, header_style="bold")
     for name, what in SOURCES.items():
-        table.add_row(escape(name), escape(what))
+        table.add_row(name, what)
     console.print(table)
 
 
@@ -85,13 +87,14 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
 
     summary = summarize(source)
     of = f"{len(source.classes)} classes" if source.classes else source.task
-    console.print(f"[bold]{source.name}[/]: {source.modality}, {of}, fingerprint {source.fingerprint}", soft_wrap=True)
+    about = f": {source.modality}, {of}, fingerprint {source.fingerprint}"
+    console.print(Text.assemble((for_terminal(source.name), "bold"), about), soft_wrap=True)
     print_splits(console, summary)
     print_balance(console, source, summary)
     for (later, earlier), count in summary.shared.items():
         console.print(f"• {count:,} rows of {later} occur in {earlier} as well", soft_wrap=True)
     for note in source.notes:
-        console.print(f"• {note}", soft_wrap=True, markup=False)
+        console.print(f"• {note}", soft_wrap=True)
     if source.modality == "image":
         from weft.data.sheet import class_sheet, sheet_path
 
@@ -137,7 +140,7 @@ def print_samples(console: Console, source: Source, rows: int) -> None:
         )
         name = target_name(source, target)
         line = (f"[{name}] " if name else "") + " ".join(text.split())
-        console.print(line if len(line) <= 160 else line[:159] + "…", soft_wrap=True, markup=False)
+        console.print(line if len(line) <= 160 else line[:159] + "…", soft_wrap=True)
 
 
 def augment(console: Console, source: Source, arguments: Arguments) -> None:

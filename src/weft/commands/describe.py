@@ -56,8 +56,9 @@ def run(arguments: Arguments) -> None:
 
 def show(name: str, description: Description) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from weft import terminal
 
     size = "×".join(str(side) for side in description.input_shape)
     table = Table(box=box.SIMPLE_HEAD, title=f"{name}: {description.config.family}, input {size}", title_justify="left")
@@ -76,10 +77,10 @@ def show(name: str, description: Description) -> None:
     counted = "–" if description.counted_macs is None else f"{description.counted_macs:,}"
     table.add_section()
     table.add_row("total", "", f"{description.parameters:,}", f"{description.macs:,}", counted)
-    console = Console()
+    console = terminal.console()
     console.print(table)
-    console.print(field_sentence(description), highlight=False)
-    console.print(memory_sentence(description), highlight=False)
+    console.print(field_sentence(description))
+    console.print(memory_sentence(description))
 
 
 def field_sentence(description: Description) -> str:

@@ -32,10 +32,11 @@ def run(arguments: Arguments) -> int:
     from weft.studies.drawing import draw
     from weft.studies.results import collect
     from weft.studies.summary import summarise
+    from weft.terminal import for_data
 
     summary = draw(arguments.folder) if arguments.html else summarise(collect(arguments.folder))
     if arguments.csv or arguments.json:
-        print(table.as_csv(summary) if arguments.csv else table.as_json(summary), end="")
+        print(table.as_csv(summary) if arguments.csv else table.as_json(summary), end="", file=for_data())
     else:
         table.show(summary)
     return 0

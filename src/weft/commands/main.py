@@ -14,7 +14,9 @@ from typing import Any
 
 from weft import __version__
 from weft.errors import WeftError, nearest
+from weft.escape import for_terminal
 from weft.supervision import supervise
+from weft.terminal import take_any_letter, text_is_text
 
 VERBS = {
     "models": "list the networks there are",
@@ -51,6 +53,7 @@ and is attention, or convolution, needed at all?
 
 def main(words: list[str] | None = None) -> None:
     """Entry point: exit code 0 when all went well, 1 when work failed, 2 for bad input, 130 when interrupted."""
+    take_any_letter()
     from_shell = words is None
     words = list(sys.argv[1:] if words is None else words)
     if from_shell and words[:1] and words[0] in COMPUTING and not under_torchrun(words):
@@ -62,7 +65,7 @@ def main(words: list[str] | None = None) -> None:
     except WeftError as error:
         if debug:
             raise
-        print("weft: " + " ".join(str(error).split()), file=sys.stderr)
+        print("weft: " + for_terminal(" ".join(str(error).split())), file=sys.stderr)
         sys.exit(error.code)
     except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,7 +105,9 @@ def dispatch(words: list[str]) -> int:
     verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
     arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb
-    return int(verb.run(parse(arguments, words[0], words[1:], defaults)) or 0)
+    parsed = parse(arguments, words[0], words[1:], defaults)
+    with text_is_text():
+        return int(verb.run(parsed) or 0)
 
 
 def parse(arguments: Any, verb: str, words: list[str], defaults: Any = None) -> Any:

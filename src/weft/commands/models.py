@@ -41,8 +41,9 @@ def run(arguments: Arguments) -> None:
 
 def show(rows: list[tuple[str, NetworkConfig]]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from weft.terminal import console
 
     table = Table(
         box=box.SIMPLE_HEAD,
@@ -57,7 +58,7 @@ def show(rows: list[tuple[str, NetworkConfig]]) -> None:
     for name, config in rows:
         macs = short(total_macs(config))
         table.add_row(name, config.input, shape(config), f"{total_parameters(config):,}", macs)
-    Console().print(table)
+    console().print(table)
 
 
 def short(number: int) -> str:

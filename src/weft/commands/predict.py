@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from tyro.conf import Positional, UseAppendAction
 
 from weft.errors import WeftError
+from weft.escape import CsvWriter
+from weft.terminal import for_data
 
 if TYPE_CHECKING:
     from weft.training.predictor import Predictor
@@ -45,9 +46,10 @@ def run(arguments: Arguments) -> int:
     from weft.training.predictor import chunks, load
 
     predictor = load(arguments.run)
-    writer = Writer(sys.stdout, arguments.format, predictor, arguments.top)
+    writer = Writer(for_data(), arguments.format, predictor, arguments.top)
     for items in chunks(inputs(arguments, predictor), arguments.batch_size):
         writer.write(items, predictor)
+    writer.head()  # without inputs there is still a table, of no rows
     return 0
 
 
@@ -55,36 +57,55 @@ def inputs(arguments: Arguments, predictor: Predictor) -> Iterator[Item]:
     """All inputs with their names: files, texts, or standard input when there are neither."""
     if arguments.text and predictor.modality != "text":
         raise WeftError(f"this network takes {predictor.modality}s, not text; give files")
+    for path in arguments.files:
+        refuse_what_is_no_file(path)
     yield from of_lines(arguments.text, predictor)
     for path in arguments.files:
-        if not path.is_file():
-            raise WeftError(f"there is no file {path}")
         yield from of_file(path, predictor)
     if not arguments.text and not arguments.files:
         yield from of_lines(standard_input(), predictor)
 
 
+def refuse_what_is_no_file(path: Path) -> None:
+    """Told before the first answer is written."""
+    if path.is_dir():
+        raise WeftError(f"{path} is a folder; name its files, for instance {path}/*")
+    if not path.is_file():
+        raise WeftError(f"there is no file {path}" if not path.exists() else f"{path} is no regular file")
+
+
 def standard_input() -> Iterator[str]:
     """The lines of standard input, empty ones left out."""
+    stream: Any = sys.stdin
+    if stream is None or stream.closed:
+        raise WeftError("standard input is closed; give files or --text, or lines on standard input")
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(encoding="utf-8-sig", errors="strict")  # whatever the locale says
     try:
-        for line in sys.stdin:
-            if line.rstrip("\n"):
-                yield line.rstrip("\n")
+        for line in stream:
+            if line.rstrip("\r\n"):
+                yield line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise WeftError(f"standard input is not UTF-8 text: {error}") from error
+    except OSError as error:
+        raise WeftError(f"standard input cannot be read ({error.strerror}); give files or --text") from error
 
 
 def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
     """An image is one input; other files hold one a line."""
     if predictor.modality == "image":
         return [(str(path), path)]
+    from weft.data.sources.encoding import encoding_of
+
+    encoding = encoding_of(path)
+    if encoding.note:
+        print(encoding.note, file=sys.stderr)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding=encoding.name) as stream:
+            lines = [line.rstrip("\n") for line in stream if line.strip()]
     except UnicodeDecodeError as error:
         raise WeftError(f"{path} is not UTF-8 text: {error}") from error
-    except OSError as error:
-        raise WeftError(f"cannot read {path}: {error.strerror}") from error
-    return of_lines((line for line in lines if line.strip()), predictor)
+    return of_lines(lines, predictor)
 
 
 def of_lines(lines: Iterable[str], predictor: Predictor) -> Iterator[Item]:
@@ -119,19 +140,27 @@ class Writer:
         self.file, self.form = file, form
         self.regression = predictor.card.task == "regression"
         self.top = min(top, len(predictor.classes))
-        self.csv = csv.writer(file)
-        if form == "csv":
+        self.csv = CsvWriter(file)
+        self.headed = form != "csv"
+
+    def head(self) -> None:
+        """The first line of a table, once, and not before there is an answer: what is refused leaves nothing behind."""
+        if not self.headed:
             ranks = [name for n in range(1, self.top + 1) for name in (f"class_{n}", f"probability_{n}")]
-            self.csv.writerow(["input", *(["value"] if self.regression else ranks)])
+            self.csv.row(["input", *(["value"] if self.regression else ranks)])
+            self.headed = True
 
     def write(self, items: list[Item], predictor: Predictor) -> None:
         """Predict and write one line an item."""
         names, raws = [name for name, _ in items], [raw for _, raw in items]
         if self.regression:
-            for name, value in zip(names, predictor.predict(raws), strict=True):
+            found = predictor.predict(raws)
+            self.head()
+            for name, value in zip(names, found, strict=True):
                 self._line(name, {"value": value}, [value])
             return
         values, classes = predictor.predict_proba(raws).topk(self.top, dim=1)
+        self.head()
         for name, row, numbers in zip(names, values.tolist(), classes.tolist(), strict=True):
             ranked = [(predictor.classes[number], round(value, 6)) for number, value in zip(numbers, row, strict=True)]
             found = [{"class": label, "probability": value} for label, value in ranked]
@@ -139,6 +168,6 @@ class Writer:
 
     def _line(self, name: str, content: dict[str, Any], row: list[Any]) -> None:
         if self.form == "csv":
-            self.csv.writerow([name, *row])
+            self.csv.row([name, *row])
         else:
             print(json.dumps({"input": name, **content}, ensure_ascii=False), file=self.file)

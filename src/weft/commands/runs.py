@@ -81,8 +81,9 @@ def show_json(rows: list[dict[str, Any]]) -> None:
 
 
 def show_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from weft.terminal import console
 
     table = Table("run", "status", "source", "model", "metric", "steps", "seconds", "cost", box=None)
     for row in rows:
@@ -91,7 +92,7 @@ def show_table(rows: list[dict[str, Any]]) -> None:
             [row["steps"] or "", f"{row['seconds']:.1f}", f"{row['cost']:.4f}"] if row["seconds"] else ["", "", ""]
         )
         table.add_row(row["run"], row["status"], row["source"], row["model"], metric, *map(str, numbers))
-    Console().print(table if rows else "no runs")
+    console().print(table if rows else "no runs")
 
 
 def prune(folder: Path, apply: bool) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from weft.escape import for_page
 from weft.report.chart import Plane, Scale, picture, short, text
 from weft.report.charts import COLOURS, colour
 from weft.report.columns import share
@@ -25,7 +25,7 @@ def reliability(bins: Sequence[Sequence[float]], width: float = 460, height: flo
         left, top = frame.x(0) + number * side, frame.y(right / count)
         words = f"confidence {confidence / count:.2f}: {share(right / count)} of {count:,.0f} right"
         box = f'x="{left + 1:.1f}" y="{top:.1f}" width="{side - 2:.1f}" height="{frame.y(0) - top:.1f}"'
-        parts.append(f'<rect class="dot c0" {box}><title>{escape(words)}</title></rect>')
+        parts.append(f'<rect class="dot c0" {box}><title>{for_page(words)}</title></rect>')
         tall = 46 * count / largest
         bar = f'x="{left + 1:.1f}" y="{height + 52 - tall:.1f}" width="{side - 2:.1f}" height="{tall:.1f}"'
         parts.append(f'<rect class="dot c6" {bar}><title>{share(count / total)} of the examples</title></rect>')
@@ -46,7 +46,7 @@ def cloud(
     for x, y, label, mistaken in sorted(zip(xs, ys, labels, wrong, strict=True), key=lambda each: each[3]):
         at = f'cx="{across(x):.1f}" cy="{down(y):.1f}"'
         ring = f'<circle {at} r="6" style="fill: none; stroke: var(--ink); stroke-width: 1.2"/>' if mistaken else ""
-        said = escape(names[label] + (" (mistaken)" if mistaken else ""))
+        said = for_page(names[label] + (" (mistaken)" if mistaken else ""))
         parts.append(f'<g><circle class="dot {colour(label)}" {at} r="3.5"><title>{said}</title></circle>{ring}</g>')
     legend, below = class_legend(names, width) if len(names) <= 2 * COLOURS else ("", 0.0)
     parts.append(f'<g transform="translate(0 {height:.1f})">{legend}</g>')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -13,7 +12,9 @@ from typing import Any
 from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 
+from weft import terminal
 from weft.errors import WeftError
+from weft.escape import CsvWriter
 from weft.report.standalone import standalone
 
 Cell = str | int | float | None
@@ -86,8 +87,8 @@ class Finding:
 
     def show(self, console: Console | None = None, rows: int = 24) -> None:
         """Print the table's first rows, as many of its columns as there is room for, and the sentence."""
-        console = console or Console()
-        console.print(f"[bold]{self.title}[/]", highlight=False)
+        console = console or terminal.console()
+        console.print(self.title, style="bold")
         table = RichTable(box=None, header_style="bold", pad_edge=False)
         shown = fitting_columns(self.table, rows, console.width)
         for number, column in enumerate(self.table.columns[:shown]):
@@ -99,18 +100,18 @@ class Finding:
         console.print(table)
         if shown < len(self.table.columns):
             left_out = "; ".join(self.table.columns[shown:])
-            console.print(f"… and the columns {left_out} in {self.lens}.csv", style="dim", highlight=False)
+            console.print(f"… and the columns {left_out} in {self.lens}.csv", style="dim")
         if len(self.table.rows) > rows:
             console.print(f"… and {len(self.table.rows) - rows} more rows, all in {self.lens}.csv", style="dim")
-        console.print(self.sentence, highlight=False)
+        console.print(self.sentence)
 
 
 def save_table(path: Path, table: Table) -> Path:
     """Write a table as CSV."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
-        writer.writerows(table.rows)
+        writer = CsvWriter(file)
+        for row in [table.columns, *table.rows]:
+            writer.row(row)
     return path
 
 

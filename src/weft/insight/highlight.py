@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
+from weft.escape import for_page
 from weft.insight.raster import Pixels, Values
 from weft.report.chart import picture, text
 
@@ -73,7 +73,7 @@ def one_word(word: str, weight: float, strength: float, x: float, y: float, wide
     tint = "c1" if strength > 0 else "c0"
     ground = f'class="dot {tint}" style="opacity: {0.75 * abs(strength):.2f}; stroke: none"'
     return (
-        f"<g><title>{escape(f'{word}: {weight:.3g}')}</title>"
+        f"<g><title>{for_page(f'{word}: {weight:.3g}')}</title>"
         f'<rect {ground} x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="20" rx="3"/>'
-        f'<text x="{x + 3:.1f}" y="{y + 14:.1f}" style="fill: var(--ink)">{escape(word)}</text></g>'
+        f'<text x="{x + 3:.1f}" y="{y + 14:.1f}" style="fill: var(--ink)">{for_page(word)}</text></g>'
     )

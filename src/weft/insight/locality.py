@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
+from weft.escape import for_page
 from weft.report.chart import Plane, Scale, picture, text
 from weft.report.charts import Box, colour, label
 from weft.report.columns import share
@@ -43,11 +43,11 @@ def dots(frame: Plane, marks: Marks, tint: str) -> str:
     """A network's layers, and its control."""
     found = [
         f'<circle class="dot {tint}" opacity=".55" cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="4">'
-        f"<title>{escape(f'{words}: locality {x:.2f}, Toeplitz {share(y)}')}</title></circle>"
+        f"<title>{for_page(f'{words}: locality {x:.2f}, Toeplitz {share(y)}')}</title></circle>"
         for x, y, words in marks.layers
     ]
     x, y = centre(marks.controls)
-    words = escape(f"{marks.name}, rows shuffled: locality {x:.2f}, Toeplitz {share(y)}")
+    words = for_page(f"{marks.name}, rows shuffled: locality {x:.2f}, Toeplitz {share(y)}")
     ring = (
         f'<circle class="line {tint}" cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="5"><title>{words}</title></circle>'
     )
@@ -58,7 +58,7 @@ def middle(frame: Plane, marks: Marks, tint: str, taken: list[Box]) -> str:
     """The mean of a network's layers, with its name where there is room."""
     x, y = centre([(x, y) for x, y, _ in marks.layers])
     at = frame.x(x), frame.y(y)
-    words = escape(f"{marks.name}, mean of {len(marks.layers)} layers: locality {x:.2f}, Toeplitz {share(y)}")
+    words = for_page(f"{marks.name}, mean of {len(marks.layers)} layers: locality {x:.2f}, Toeplitz {share(y)}")
     shape = f"M{at[0]:.1f} {at[1] - 9:.1f}l9 9l-9 9l-9 -9z"
     return f'<g><title>{words}</title><path class="dot {tint}" d="{shape}"/>{label(frame, *at, marks.name, taken)}</g>'
 

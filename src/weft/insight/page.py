@@ -6,13 +6,13 @@ import re
 import struct
 from base64 import b64encode
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weft import __version__
+from weft.escape import for_page, shown
 from weft.insight.finding import Finding, Picture, Table, numeric, written
 from weft.insight.subject import Subject
 from weft.report.page import style
@@ -30,7 +30,7 @@ THEME = """document.getElementById("theme").addEventListener("click", () => {
 def render(subject: Subject, found: Sequence[Finding | str]) -> str:
     """The page as text; a string among `found` says why a lens was left out."""
     environment = Environment(
-        loader=PackageLoader("weft.insight", "pages"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("weft.insight", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     own = files("weft.insight").joinpath("pages", "insight.css").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def drawn(picture: Picture) -> Markup:
     if isinstance(picture.content, str):
         return Markup(picture.content)
     data, (width, height) = b64encode(picture.content).decode(), png_size(picture.content)
-    alternative = escape(picture.alternative or picture.caption)
+    alternative = for_page(picture.alternative or picture.caption)
     return Markup(
         f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="{alternative}" loading="lazy">'
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from html import escape
 from io import BytesIO
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from weft.escape import for_page
 from weft.report.chart import picture, text
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
@@ -61,7 +61,7 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 def embedded(pixels: NDArray[np.uint8], x: float, y: float, width: float, height: float, said: str = "") -> str:
     """Pixels as a part of an SVG, each a sharp square."""
     data = b64encode(png(pixels)).decode()
-    about = f"<title>{escape(said)}</title>" if said else ""
+    about = f"<title>{for_page(said)}</title>" if said else ""
     return (
         f'<image x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" preserveAspectRatio="none" '
         f'style="image-rendering: pixelated" href="data:image/png;base64,{data}">{about}</image>'

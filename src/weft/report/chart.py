@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from html import escape
+
+from weft.escape import for_page
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,13 @@ class Plane:
 def picture(width: float, height: float, content: str, alternative: str, kind: str = "chart") -> str:
     """An SVG element that scales with the page."""
     box = f'viewBox="0 0 {width:.0f} {height:.0f}"'
-    return f'<svg class="{kind}" {box} role="img" aria-label="{escape(alternative)}">{content}</svg>'
+    return f'<svg class="{kind}" {box} role="img" aria-label="{for_page(alternative)}">{content}</svg>'
 
 
 def text(x: float, y: float, words: str, anchor: str = "middle", kind: str = "tick", turned: int = 0) -> str:
     """Words at a place, turned about it by some degrees."""
     place = f'transform="translate({x:.1f} {y:.1f}) rotate({turned})"' if turned else f'x="{x:.1f}" y="{y:.1f}"'
-    return f'<text class="{kind}" {place} text-anchor="{anchor}">{escape(words)}</text>'
+    return f'<text class="{kind}" {place} text-anchor="{anchor}">{for_page(words)}</text>'
 
 
 def plane(

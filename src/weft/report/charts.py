@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-
+from weft.escape import for_page
 from weft.report.chart import Plane, picture, plane, short, text
 from weft.report.columns import Column, Row
 from weft.report.pareto import front
@@ -46,7 +45,7 @@ def point(
         low, high = frame.y(row["low"]), frame.y(row["high"])
         whisker = f'<path class="line {tint}" opacity=".4" d="M{x:.1f} {low:.1f}V{high:.1f}"/>'
     return (
-        f"<g><title>{escape(said)}</title>{whisker}"
+        f"<g><title>{for_page(said)}</title>{whisker}"
         f'<circle class="dot {tint}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if best else 4.5}"/>'
         f"{label(frame, x, y, row['name'], taken)}</g>"
     )
@@ -91,7 +90,7 @@ def band(frame: Plane, name: str, line: Line, tint: str, number: int) -> str:
     mean = " ".join(f"{x:.1f} {frame.y(y):.1f}" for x, y in zip(xs, line["mean"], strict=True))
     dashes = ("", ' stroke-dasharray="7 3"', ' stroke-dasharray="2 3"')[number % 3]
     return (
-        f'<g><title>{escape(name)}</title><polygon class="band {tint}" points="{there} {back}"/>'
+        f'<g><title>{for_page(name)}</title><polygon class="band {tint}" points="{there} {back}"/>'
         f'<polyline class="line {tint}"{dashes} points="{mean}"/></g>'
     )
 

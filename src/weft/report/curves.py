@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 
+from weft.escape import for_page
 from weft.report.chart import Plane, Scale, fitting, picture, short, text
 from weft.report.charts import colour
 from weft.report.columns import share
@@ -58,7 +58,7 @@ def line(frame: Plane, name: str, xs: Sequence[float], ys: Sequence[float], numb
     tint = colour(number)
     marks = "".join(f'<circle class="dot {tint}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in known) if dots else ""
     dash = DASHES[number % 3]
-    return f'<g><title>{escape(name)}</title><polyline class="line {tint}"{dash} points="{points}"/>{marks}</g>'
+    return f'<g><title>{for_page(name)}</title><polyline class="line {tint}"{dash} points="{points}"/>{marks}</g>'
 
 
 def drawable(frame: Plane, value: float) -> bool:
@@ -121,7 +121,7 @@ def bar(
     shown = name if len(name) <= 26 else "…" + name[-25:]
     parts, x = [text(left - 6, y + 14, shown, "end")], left
     for number, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-        said = f"<title>{escape(f'{name}: {kind} {write(value)}')}</title>"
+        said = f"<title>{for_page(f'{name}: {kind} {write(value)}')}</title>"
         size = f'x="{x:.1f}" y="{y + 3:.1f}" width="{max(0.0, value * unit):.1f}" height="14"'
         parts.append(f'<rect class="dot {colour(number)}" {size}>{said}</rect>')
         x += value * unit

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from weft.escape import for_page, shown
 from weft.report.chart import Plane, Scale, fitting, picture, short, text
 from weft.report.charts import colour, interval
 from weft.report.columns import duration, scaled
@@ -22,7 +22,7 @@ BADGES = {"confirmed": "good", "contradicted": "warn"}
 def render_experiment(summary: Summary) -> str:
     """The page as text."""
     environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     return environment.get_template("experiment.html.j2").render(
@@ -112,7 +112,7 @@ def rung(frame: Plane, number: int, name: str, point: dict[str, float] | None) -
     low, mean, high = (frame.x(point[end]) for end in ("low", "mean", "high"))
     said = f"{name}: {point['mean']:.4g} ({point['low']:.4g}…{point['high']:.4g})"
     return (
-        f"<g><title>{escape(said)}</title>{label}"
+        f"<g><title>{for_page(said)}</title>{label}"
         f'<path class="line {colour(number)}" d="M{low:.1f} {y:.1f}H{high:.1f}"/>'
         f'<circle class="dot {colour(number)}" cx="{mean:.1f}" cy="{y:.1f}" r="5.5"/></g>'
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-
+from weft.escape import for_page
 from weft.report.chart import picture, text
 
 LARGEST, SMALLEST, READABLE = 34.0, 9.0, 22.0  # sides of a cell; a number is written into readable ones
@@ -46,7 +45,7 @@ def cell(x: float, y: float, size: float, shade: float, kind: str, words: str, a
     number = ""
     if words and size >= READABLE:
         number = text(x + size / 2, y + size / 2 + 4, words, kind="count on" if shade > 0.5 else "count")
-    return f"<g><title>{escape(about)}</title>{box}{number}</g>"
+    return f"<g><title>{for_page(about)}</title>{box}{number}</g>"
 
 
 def clipped(name: str) -> str:

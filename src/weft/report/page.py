@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from weft.escape import shown
 from weft.report import charts, heat
 from weft.report.columns import Column, columns, written
 
@@ -21,7 +22,7 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
     known = columns(summary["metric"], any(row.get("tokens") for row in summary["rows"]))
     tints = {row["name"]: number for number, row in enumerate(summary["rows"])}
     environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["cell"] = written

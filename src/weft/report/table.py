@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import itertools
 import json
@@ -11,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from weft import terminal
+from weft.escape import CsvWriter
 from weft.report.columns import Column, Row, columns, written
 
 WIDE = 150
@@ -21,7 +22,7 @@ STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters
 
 def show(summary: dict[str, Any], console: Console | None = None) -> None:
     """Leaderboard, failures, verdicts and notes, in colours where there are any."""
-    console = console or Console()
+    console = console or terminal.console()
     console.print(leaderboard(summary, console.width))
     for row in summary["rows"]:
         for failure in row["failures"]:
@@ -29,7 +30,7 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
             console.print(f"{row['name']}, seed {failure['seed']}: {failure['reason']}{where}", style="red")
     for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:
         if sentence:
-            console.print(f"• {sentence}", highlight=False)
+            console.print(f"• {sentence}")
     for problem in summary["problems"]:
         console.print(f"note: {problem}", style="yellow")
 
@@ -63,9 +64,10 @@ def cells_of(column: Column, row: Row) -> list[str]:
 def as_csv(summary: dict[str, Any]) -> str:
     """A line an arm."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, STORED, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(summary["rows"])
+    writer = CsvWriter(file)
+    writer.row(STORED)
+    for row in summary["rows"]:
+        writer.row(row.get(name, "") for name in STORED)
     return file.getvalue()
 
 

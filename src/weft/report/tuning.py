@@ -7,6 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from weft.escape import shown
 from weft.report.chart import picture, plane, short, text
 from weft.report.heat import heat
 from weft.report.page import style
@@ -27,7 +28,7 @@ def render_maps(summary: dict[str, Any]) -> str:
 
 def _page(summary: dict[str, Any], charts: list[Markup], trials: list[dict[str, Any]]) -> str:
     environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     settings = sorted({name for trial in trials for name in trial["settings"]})

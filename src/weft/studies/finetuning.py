@@ -97,8 +97,9 @@ def rows_of(folder: Path) -> tuple[list[Row], dict[str, Any]]:
 
 def show_table(folder: Path) -> None:
     """Print mean ± spread of every row, its lead over the controls, and what has to be said beside them."""
-    from rich.console import Console
     from rich.table import Table
+
+    from weft import terminal
 
     rows, study = rows_of(folder)
     done = [row for row in rows if row.results]
@@ -109,7 +110,7 @@ def show_table(folder: Path) -> None:
     table = Table("network", "parameters", "seeds", "mean ± deviation, %", *leads, "seconds", box=None)
     for row in done:
         table.add_row(*cells(row, controls))
-    console = Console(width=140)
+    console = terminal.console(width=140)
     console.print(study["title"])
     console.print(table)
     for line in remarks(rows, bool(controls)):

@@ -48,10 +48,10 @@ def run_e1(request: Request) -> None:
 
 def show_e1(folder: Path) -> None:
     """Tables 1 and 4: computed, so there is nothing to keep."""
-    from rich.console import Console
     from rich.table import Table
 
     from weft.studies.counts import specifications
+    from weft.terminal import console
 
     table = Table("network", "layers", "patch", "tokens", "channels", "hidden", "token hidden", "parameters",
                   "without head", "multiply-adds", "published, M", box=None)  # fmt: skip
@@ -60,7 +60,7 @@ def show_e1(folder: Path) -> None:
         counts = (f"{spec.parameters:,}", f"{spec.without_head:,}", f"{spec.macs:,}")
         published = "–" if spec.published is None else f"{spec.published:g} {'✓' if spec.agrees else '✗'}"
         table.add_row(spec.name, *map(str, sizes), *counts, published)
-    Console(width=160).print(table)
+    console(width=160).print(table)
 
 
 def run_e10(request: Request) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from weft import terminal
 from weft.training.plan import Plan
 from weft.training.state import Progress
 
@@ -62,7 +63,7 @@ class Live(Silent):
 
         self._plan, self._examples, self._metric = plan, examples, metric
         columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TextColumn("{task.description}"))
-        self._bar = Bar(*columns, TimeRemainingColumn(), transient=False)
+        self._bar = Bar(*columns, TimeRemainingColumn(), transient=False, console=terminal.console())
         self._task = self._bar.add_task("", total=plan.steps)
         self._text = {"loss": "", "metric": ""}
         self._bar.start()

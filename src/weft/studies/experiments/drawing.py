@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from weft import terminal
 from weft.atomic import write_bytes
 from weft.errors import WeftError
 from weft.report.columns import duration, scaled
@@ -112,7 +113,7 @@ def environment(rows: dict[str, Row]) -> dict[str, Any]:
 
 def show(summary: dict[str, Any], console: Console | None = None) -> None:
     """The table, the orderings and the time on a terminal."""
-    console = console or Console(width=160)
+    console = console or terminal.console(width=160)
     columns = [column for quantity in summary["quantities"] for column in (heading(quantity), "published")]
     table = Table("row", box=None, pad_edge=False, title=f"table {summary['table']} on {summary['source']}",
                   title_justify="left")  # fmt: skip

@@ -1,0 +1,86 @@
+"""Standard output and the text on it: nothing that comes from outside acts on the terminal, and no letter ends a verb.
+
+`console()` is rich's for tables and colours. Plain `print` is made safe for a whole verb by `text_is_text`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO
+
+from weft.escape import for_terminal
+
+NEAREST = {"×": "x", "…": "...", "–": "-", "—": "-", "−": "-", "•": "*", "‖": "|", "±": "+-", "µ": "u", "²": "^2",
+           "≤": "<=", "≥": ">=", "→": "->", "█": "#", "✗": "x", "’": "'", "“": '"', "”": '"', "\xa0": " "}  # fmt: skip
+"""What stands for letters of weft's own sentences where the terminal has ASCII only."""
+
+
+def console(**options: Any) -> Any:
+    """A rich console on which text is text: no markup, no emoji codes, no control characters."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class Terminal(Console):
+        def render_str(self, text: str, **others: Any) -> Text:
+            return super().render_str(for_terminal(text), **others)
+
+    options = {"file": plain(sys.stdout), "highlight": False, **options}
+    return Terminal(markup=False, emoji=False, **options)
+
+
+class Escaped:
+    """A stream whose text is escaped on its way."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream  # the attribute by which rich finds the stream to write its own codes to
+
+    def write(self, text: str) -> int:
+        self.rich_proxied_file.write(for_terminal(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def text_is_text() -> Iterator[None]:
+    """While this lasts, whatever is printed is escaped; rich, which has codes of its own to write, uses `console`."""
+    with redirect_stdout(_escaped(sys.stdout)), redirect_stderr(_escaped(sys.stderr)):
+        yield
+
+
+def plain(stream: Any) -> Any:
+    """The stream behind an escaped one."""
+    return getattr(stream, "rich_proxied_file", stream)
+
+
+def for_data() -> Any:
+    """Where CSV goes: standard output, letter for letter unless a terminal is to show it."""
+    return sys.stdout if sys.stdout.isatty() else plain(sys.stdout)
+
+
+def take_any_letter() -> None:
+    """Let standard output write what its encoding lacks in other letters, rather than fail."""
+    codecs.register_error("weft", _nearest)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="weft")
+
+
+def _escaped(stream: Any) -> Any:
+    return stream if stream is None or isinstance(stream, Escaped) else Escaped(stream)
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    found = (NEAREST.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in letters)
+    return "".join(found), error.end
