@@ -15,13 +15,14 @@ PREDICT = "weft predict RUN x.png"
 EVAL = "weft eval RUN"
 RESUME = "weft train --resume RUN"
 ANSWER = {0: "probability_1"}
+OURS = ("RUN/*",)
 DAMAGES: dict[str, Content] = {
     "cut": cut(0.5),
     "empty": b"",
     "of noise": bytes(range(256)) * 4,
     "a list": "[]",
     "null": "null",
-    "nested a hundred thousand deep": "[" * 100_000,
+    "too deep": "[" * 100_000,
     "deleted": deleted,
     "a folder": instead_a_folder,
 }
@@ -33,10 +34,10 @@ def run(name: str, changed: dict[str, Content], command: str, ends: Ends, kind: 
     return Case(name, files, command, ends, **more)
 
 
-def damaged(file: str, command: str, ends: Ends, *kinds: str, **more: Any) -> list[Case]:
-    """The same command for each damage to a file."""
+def damaged(file: str, command: str, ends: Ends, kinds: str, **more: Any) -> list[Case]:
+    """The same command for each of some damages to a file."""
     verb = command.split()[1]
-    return [run(f"{file} {kind}, {verb}", {file: DAMAGES[kind]}, command, ends, **more) for kind in kinds or DAMAGES]
+    return [run(f"{file} {kind}, {verb}", {file: DAMAGES[kind]}, command, ends, **more) for kind in kinds.split(", ")]
 
 
 def config(name: str, old: str, new: str, says: str = "config.json") -> Case:
@@ -68,52 +69,20 @@ CASES = (
     run("as it should be, eval", {}, EVAL, {0: "accuracy"}),
     run("as it should be, resume", {}, RESUME, {0: "already"}),
     # each file damaged in each way
-    *damaged("config.json", PREDICT, {2: "config.json"}),
-    *damaged("preprocessor_config.json", PREDICT, {2: "preprocessor_config.json"}),
-    *damaged("model.safetensors", PREDICT, {2: "model.safetensors"}, "cut", "empty", "of noise", "deleted", "a folder"),
-    *damaged(
-        "run.yaml",
-        EVAL,
-        {2: "run.yaml"},
-        "cut",
-        "of noise",
-        "a list",
-        "null",
-        "nested a hundred thousand deep",
-        "deleted",
-        "a folder",
-    ),
-    *damaged(
-        "record.json",
-        "weft runs .",
-        {0: "RUN"},
-        "cut",
-        "of noise",
-        "a list",
-        "null",
-        "nested a hundred thousand deep",
-        "a folder",
-    ),
-    *damaged("run.yaml", "weft runs .", {0: "RUN"}, "cut", "of noise", "a list", "null"),
-    *damaged("record.json", "weft leaderboard .", {0: "", 2: "RUN"}, "cut", "a list", "null"),
-    *damaged("predictions.safetensors", "weft leaderboard .", {0: "", 2: "RUN"}, "cut", "deleted"),
-    *damaged("metrics.jsonl", "weft leaderboard .", {0: "", 2: "RUN"}, "of noise", "deleted"),
-    *damaged(
-        "record.json",
-        RESUME,
-        {0: "finished", 2: "record.json"},
-        "cut",
-        "a list",
-        "deleted",
-        changes=("RUN/*",),
-        writes=("RUN/*",),
-    ),
-    *damaged("metrics.jsonl", RESUME, {0: "finished", 2: "metrics.jsonl"}, "of noise", "deleted", changes=("RUN/*",)),
+    *damaged("config.json", PREDICT, {2: "config.json"}, ", ".join(DAMAGES)),
+    *damaged("preprocessor_config.json", PREDICT, {2: "preprocessor_config.json"}, "cut, empty, a list, null, deleted"),
+    *damaged("model.safetensors", PREDICT, {2: "model.safetensors"}, "cut, empty, of noise, deleted, a folder"),
+    *damaged("run.yaml", EVAL, {2: "run.yaml"}, "of noise, a list, null, too deep, deleted, a folder"),
+    *damaged("run.yaml", "weft runs .", {0: "RUN"}, "of noise, a list, null"),
+    *damaged("record.json", "weft runs .", {0: "RUN"}, "cut, of noise, a list, null, too deep, a folder"),
+    *damaged("record.json", "weft leaderboard .", {0: "", 2: "RUN"}, "cut, a list"),
+    *damaged("predictions.safetensors", "weft leaderboard .", {0: "", 2: "RUN"}, "cut, deleted"),
+    *damaged("metrics.jsonl", "weft leaderboard .", {0: "", 2: "RUN"}, "of noise, deleted"),
+    *damaged("record.json", RESUME, {0: "finished", 2: "record.json"}, "cut, deleted", changes=OURS, writes=OURS),
+    *damaged("metrics.jsonl", RESUME, {0: "finished", 2: "metrics.jsonl"}, "of noise, deleted", changes=OURS),
     # values of wrong kinds and hostile sizes
     config("a layer of a billion units", "256", "1000000000"),
     config("a layer of no units", "256", "0"),
-    config("a layer below zero", "256", "-256"),
-    config("a layer of half a unit", "256", "0.5"),
     config("a layer of words", "256", '"wide"'),
     config("a billion pixels a side", "8,\n        8", "1000000000, 1000000000"),
     config("a million classes", '"num_classes": 10', '"num_classes": 1000000'),
@@ -122,7 +91,6 @@ CASES = (
     config("a network of an odd name", '"family": "mlp"', '"family": ["mlp"]'),
     config("an activation of no known name", '"relu"', '"os.system"'),
     config("a task of no known name", '"task": "classes"', '"task": "nonsense"'),
-    config("a format of the future", '"format": 1', '"format": 99', "99"),
     config("a scale that is no number", '"scale": 1.0', '"scale": "x"'),
     config("a field too many", '"family": "mlp"', '"family": "mlp", "more": 1'),
     preprocessor("pictures of a billion pixels a side", '"size": 8', '"size": 1000000000'),
