@@ -6,13 +6,16 @@ and a function `run(arguments)`. Only the verb that was asked for is imported.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import redirect_stderr
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from weft import __version__
+from weft.commands import usage
 from weft.errors import WeftError, nearest
 from weft.escape import for_terminal
 from weft.supervision import supervise
@@ -102,6 +105,8 @@ def dispatch(words: list[str]) -> int:
         return 0
     if words[0] not in VERBS:
         raise WeftError(f"there is no verb {words[0]!r}; {nearest(words[0], VERBS)} `weft --help` lists all")
+    if "" in words:
+        raise WeftError(f"an argument of weft {words[0]} is empty: was a variable of the shell not set?")
     verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
     arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb
@@ -111,11 +116,21 @@ def dispatch(words: list[str]) -> int:
 
 
 def parse(arguments: Any, verb: str, words: list[str], defaults: Any = None) -> Any:
-    """Fill the dataclass `arguments` from the command line; tyro prints help and usage errors itself (exit code 2).
+    """Fill the dataclass `arguments` from the command line; tyro prints help, and its errors become a sentence.
 
     A verb whose defaults depend on its words (a recipe, a stored run) brings a function `defaults(words)`.
     """
     import tyro  # 0.1 s, so not at the top: `weft --help` does without
+    from pydantic import ValidationError
 
     options = {} if defaults is None else {"default": defaults}
-    return tyro.cli(arguments, prog=f"weft {verb}", args=words, description=arguments.__doc__, **options)
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(arguments, prog=f"weft {verb}", args=words, description=arguments.__doc__, **options)
+    except SystemExit as ended:
+        if ended.code != WeftError.code:
+            raise
+        raise WeftError(usage.sentence(said.getvalue(), verb, arguments)) from None
+    except ValidationError as error:
+        raise WeftError(f"{usage.refusal(error)}; `weft {verb} --help` explains it") from error

@@ -91,6 +91,8 @@ def run(arguments: Arguments) -> int:
     if arguments.print_config:
         print(yaml_file.write(arguments.config), end="")
         return 0
+    if arguments.processes < 1:
+        raise WeftError(f"--processes {arguments.processes}: one at least is needed")
     folder = arguments.resume
     if folder is not None:
         refuse_changes(folder, arguments.config)

@@ -1,0 +1,38 @@
+"""Wrong flags and values end in one line that names them and a remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.commands.main import main
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("train digits --modle mlp", ("--modle", "--model")),
+        ("train digits --model", ("--model", "missing value")),
+        ("train digits --model mlp --steps 1e3", ("--steps", "INT", "1e3")),
+        ("train digits --model mlp --size 0", ("--size", "greater than 0")),
+        ("train digits --model mlp --precision int4", ("int4", "bf16")),
+        ("train digits --model mlp --processes 0", ("--processes 0",)),
+        ("data show digits --rows many", ("--rows", "whole number", "many")),
+        ("data show digits --select 1", ("--select", "less than 1")),
+        ("data shwo digits", ("shwo", "'show'")),
+        ("predict", ("weft predict", "Run folder")),
+        ("trian", ("trian", "train")),
+    ],
+)
+def test_one_line_names_what_is_wrong(words: str, named: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith("weft: ") and said.count("\n") == 1
+    assert all(word in said for word in named), said
+
+
+def test_an_empty_argument_is_an_unset_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "digits", "--model", "mlp", "--output", ""])
+    assert "empty" in capsys.readouterr().err
