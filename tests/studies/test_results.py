@@ -14,6 +14,7 @@ from weft.errors import WeftError
 from weft.report.table import as_csv, as_json
 from weft.studies.drawing import draw
 from weft.studies.results import collect
+from weft.studies.stored import Damaged
 from weft.studies.summary import called, summarise
 from weft.training.config import RunConfig
 
@@ -53,16 +54,30 @@ def test_a_crashed_and_a_missing_run_are_told_apart(tmp_path: Path):
     assert [failure["reason"] for failure in row["failures"]] == ["its process died (SIGKILL)", "not run yet"]
 
 
-@pytest.mark.parametrize(
-    "content, said", [('{"status": "fin', "half-written"), ('{"a": 1}', "not a record"), ("[]", "not a record")]
-)
-def test_half_written_and_alien_records_are_left_out_with_a_sentence(tmp_path: Path, content: str, said: str):
+DAMAGED = ["", '{"status": "fin', '{"a": 1}', "[]", "3", "[" * 100_000, "\x00\xff", '{"format": "x"}', '{"curve": {}}']
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_half_written_and_alien_records_are_left_out_with_a_sentence(tmp_path: Path, content: str):
     study = make_study(tmp_path, {"mlp": 0.9})
     (study.run_folder(study.jobs[0]).path / "record.json").write_text(content)
     (tmp_path / "study.json").unlink()
     summary = summarise(collect(tmp_path))
     assert summary["rows"][0]["seeds"] == 2
-    assert any(said in problem for problem in summary["problems"])
+    assert any("record.json is damaged" in problem for problem in summary["problems"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"metrics": {"accuracy": "x"}}, {"metrics": {}}, {"config": {}}, {"curve": [3]}, {"curve": [{"kind": "train"}]},
+     {"source": {}}, {"throughput": None}, {"wall_seconds": "long"}, {"environment": []}],
+)  # fmt: skip
+def test_records_with_wrong_parts_are_left_out(tmp_path: Path, change: dict[str, object]):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=2)
+    path = study.run_folder(study.jobs[0]).path / "record.json"
+    path.write_text(json.dumps(record(study.jobs[0].config, 0.9) | change))
+    summary = draw(tmp_path)
+    assert summary["rows"][0]["seeds"] == 1 and "record.json is damaged" in summary["problems"][0]
 
 
 def test_any_folder_of_runs_is_a_leaderboard(tmp_path: Path):
@@ -93,10 +108,36 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path, kind: str, said: str):
         collect(tmp_path / "nowhere" if kind == "missing" else tmp_path)
 
 
-@pytest.mark.parametrize("content, said", [("{", "damaged"), ('{"format": 99}', "newer weft")])
-def test_a_damaged_or_newer_study_is_refused(tmp_path: Path, content: str, said: str):
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_study_is_refused_and_what_can_be_done_without_is_not_missed(tmp_path: Path, content: str):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=2)
+    missing = study.run_folder(study.jobs[1]).path
+    study.record_failure(study.jobs[1], "its process died")
+    (missing / "record.json").unlink()
+    for path in (study.failure(study.jobs[1]), tmp_path / "mistakes.json"):
+        path.write_text(content)
+    (study.run_folder(study.jobs[0]).path / "inference.json").write_text(content)
+    (row,) = draw(tmp_path)["rows"]
+    assert row["seeds"] == 1 and row["speed"] is None and "damaged" in row["failures"][0]["reason"]
     (tmp_path / "study.json").write_text(content)
-    with pytest.raises(WeftError, match=said):
+    with pytest.raises(Damaged, match=r"study.json is damaged"):
+        collect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"runs": 3}, {"arms": [{"name": 1}]}, {"facts": {}}, {"notes": "x"}, {"runs": [{"name": "../x"}]}]
+)
+def test_a_study_with_wrong_parts_is_refused(tmp_path: Path, change: dict[str, object]):
+    make_study(tmp_path, {"mlp": 0.9}, seeds=1)
+    content = json.loads((tmp_path / "study.json").read_text())
+    (tmp_path / "study.json").write_text(json.dumps(content | change))
+    with pytest.raises(Damaged, match=r"study.json is damaged"):
+        collect(tmp_path)
+
+
+def test_a_newer_study_is_refused(tmp_path: Path):
+    (tmp_path / "study.json").write_text('{"format": 99}')
+    with pytest.raises(WeftError, match="newer weft"):
         collect(tmp_path)
 
 

@@ -32,6 +32,24 @@ def test_a_journal_file_and_a_database_keep_a_search(tmp_path: Path) -> None:
     search_and_find_again(f"sqlite:///{tmp_path / 'search.db'}")
 
 
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000 + "\n{}\n", "{}\n{}\n", "3\n4\n", '{"op_code": "x"}\n{}\n', "\x00\n1\n"]
+)
+def test_a_damaged_journal_is_a_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "journal.log").write_text(content)
+    with pytest.raises(WeftError, match=r"journal.log is damaged"):
+        open_search(str(tmp_path / "journal.log"), "digits-mlp-rate")
+
+
+def test_a_worker_that_is_about_to_die_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = open_search(str(tmp_path / "journal.log"), "s")
+    search.ask().set_user_attr("worker", f"{os.uname().nodename}:{os.getpid()}")
+    assert fail_dead_trials(search, patience=0.1) == 0
+    answers = iter([True, True, False, False])
+    monkeypatch.setattr("weft.studies.tuning.is_running", lambda _: next(answers))
+    assert fail_dead_trials(search, patience=5.0) == 1
+
+
 @pytest.mark.skipif(not DATABASE, reason="WEFT_POSTGRESQL names no database")
 def test_a_postgresql_server_keeps_a_search() -> None:
     if "digits-mlp-rate" in optuna.get_all_study_names(DATABASE):

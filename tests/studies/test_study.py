@@ -13,17 +13,19 @@ from weft.training.config import BudgetConfig, ExecutionConfig, RunConfig
 CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=10))
 
 
-def test_a_key_depends_on_configuration_seed_and_data_but_not_on_where_it_is_computed():
+def test_a_key_depends_on_what_decides_a_result_but_not_on_threads_and_prices():
     job = Job("mlp", CONFIG, "data")
     same = Job("mlp", replace(CONFIG, execution=ExecutionConfig(threads=2, price_per_hour=3.0)), "data")
+    computed = [{"precision": "bf16"}, {"compile": "no"}, {"device": "cpu"}, {"eval_every": 2.0}]
     others = [
+        *(Job("mlp", replace(CONFIG, execution=ExecutionConfig(**change)), "data") for change in computed),
         Job("mlp", replace(CONFIG, seed=1), "data"),
         Job("mlp", replace(CONFIG, network={"hidden": [3]}), "data"),
         Job("mlp", replace(CONFIG, budget=BudgetConfig(steps=11)), "data"),
         Job("mlp", CONFIG, "other data"),
     ]
     assert job.key == same.key
-    assert len({job.key, *(other.key for other in others)}) == 5
+    assert len({job.key, *(other.key for other in others)}) == 9
 
 
 def test_names_of_folders_are_safe():

@@ -21,16 +21,51 @@ from weft.training.predictions import Predictions, read_predictions
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What of a run's configuration is needed."""
+
+    source: str
+    model: str
+    seed: int
+    network: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a record says of its source."""
+
+    name: str
+    fingerprint: str
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Point:
+    """What every point of a curve has."""
+
+    kind: str
+    step: float
+    epoch: float
+
+
+@dataclass(frozen=True)
 class Measured:
     """What of a record is needed for tables, whatever else it holds."""
 
     status: str
     metric: str
     metrics: dict[str, Any]
-    config: dict[str, Any]
-    source: dict[str, Any]
+    config: Asked
+    source: Origin
     parameters: int
-    curve: list[dict[str, Any]]
+    throughput: float
+    wall_seconds: float
+    curve: list[Point]
+    environment: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.status == "finished" and not isinstance(self.metrics.get(self.metric), int | float):
+            raise ValueError(f"no {self.metric}")
 
 
 @dataclass(frozen=True)

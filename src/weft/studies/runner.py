@@ -176,7 +176,8 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
     except KeyboardInterrupt:
         save_all(busy)
         raise Interrupted(
-            f"interrupted; {ended} of {total} runs are finished, those under way are saved: the same command goes on"
+            f"interrupted; {ended} of {total} runs are finished, those under way are kept up to their last checkpoint: "
+            "the same command goes on"
         ) from None
 
 

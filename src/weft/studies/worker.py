@@ -109,7 +109,7 @@ def undisturbed() -> Iterator[None]:
             if signal.getsignal(number) != signal.SIG_IGN:
                 kept[number] = signal.signal(number, lambda number, _: came.append(number))
     if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # which would take away the mask if it were started below it
+        start_tracker()  # which would take away the mask if it were started below it
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
@@ -120,6 +120,15 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+def start_tracker() -> None:
+    """Start multiprocessing's own helper, which clears away what a killed worker left, and need not tell the user."""
+    sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")  # handed on to its command line
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.pop()
 
 
 def serve(connection: Connection) -> None:
@@ -133,7 +142,7 @@ def serve(connection: Connection) -> None:
             task, arguments, log = connection.recv()
             connection.send(attempt(getattr(tasks, task), arguments, log, console))
     except (EOFError, KeyboardInterrupt, OSError):  # the study has closed its end, or is gone
-        return
+        os._exit(0)  # taking torch apart would take seconds, and nothing is left to be written
 
 
 def listen() -> None:

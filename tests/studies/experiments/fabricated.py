@@ -14,6 +14,7 @@ from weft.studies.experiments.prediction import Prediction
 from weft.studies.experiments.scales import SCALES
 from weft.studies.experiments.tables import EXPERIMENTS
 from weft.studies.study import Job, Study
+from weft.training import yaml_file
 from weft.training.predictions import write_predictions
 from weft.training.pretraining.config import PretrainConfig
 
@@ -28,7 +29,8 @@ def record(config: Any, **changes: Any) -> dict[str, Any]:
         "metrics": {"perplexity": 50.0},
         "source": {"name": "pydocs", "fingerprint": "f" * 32, "notes": []},
         "parameters": 75_000,
-        "config": {},
+        "config": yaml_file.to_dict(config),
+        "throughput": 100.0,
         "curve": [],
         "environment": environment,
         "wall_seconds": 11.0,

@@ -1,0 +1,173 @@
+"""How a list of runs ends, with workers that only say how theirs did: alike, held, interrupted, incomplete."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studies.fabricated import make_study, record
+from weft.errors import Interrupted, WorkFailed
+from weft.studies import runner
+from weft.studies.alike import Alike
+from weft.studies.complete import concluded, require_complete
+from weft.studies.runner import Pool, carry_out, under_way
+from weft.studies.study import Study
+from weft.studies.worker import TaskFailed, WorkerDied
+
+ARMS = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
+
+
+class Fake:
+    """A worker whose answers come from a function of the run's folder."""
+
+    def __init__(self, does: Callable[[Path], Any]) -> None:
+        self.does = does
+        self.connection, self.theirs = multiprocessing.Pipe()
+        self.stopped = 0
+
+    def ask(self, task: str, config: Any, path: Path, *_: Any, log: Path | None = None) -> None:
+        self.path = path
+        self.theirs.send("ended")
+
+    def answer(self, timeout: float | None = None) -> Any:
+        self.connection.recv()
+        return self.does(self.path)
+
+    def terminate(self) -> None:
+        self.stopped += 1
+
+    def join(self, patience: float) -> None:
+        pass
+
+
+def study_without_records(folder: Path, **arms: float) -> Study:
+    study = make_study(folder, arms or ARMS, seeds=2)
+    for job in study.jobs:
+        (study.run_folder(job).path / "record.json").unlink()
+    return study
+
+
+def pool_of(does: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch) -> Pool:
+    made = Pool.__new__(Pool)
+    made.cores, made.threads, made.workers = 1, 1, [Fake(does)]
+    monkeypatch.setattr(runner, "Worker", lambda: Fake(does))
+    return made
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def does(*_: Path) -> Any:
+        raise error
+
+    return does
+
+
+def write_record(study: Study) -> Callable[[Path], str]:
+    jobs = {job.name: job for job in study.jobs}
+
+    def does(path: Path) -> str:
+        study.run_folder(jobs[path.name]).write_record(record(jobs[path.name].config, 0.9))
+        return "finished"
+
+    return does
+
+
+@pytest.mark.parametrize("error", [WorkerDied(-signal.SIGILL), TaskFailed("the batch is larger than the split", True)])
+def test_candidates_that_all_fail_alike_end_the_study_early(tmp_path: Path, monkeypatch, error: Exception):
+    study = study_without_records(tmp_path)
+    said: list[str] = []
+    with pytest.raises(WorkFailed, match=r"first 3 runs \(.*mlp.*\) all failed alike: ") as failed:
+        seed_by_seed = sorted(study.jobs, key=lambda job: job.seed)
+        carry_out(study, pool_of(raising(error), monkeypatch), seed_by_seed, said.append)
+    assert failed.value.code == 1 and len(said) == 3
+    assert ("SIGILL" if isinstance(error, WorkerDied) else "larger than the split") in str(failed.value)
+
+
+@pytest.mark.parametrize("code", [-signal.SIGKILL, None])
+def test_memory_and_other_reasons_that_differ_do_not(tmp_path: Path, monkeypatch, code: int | None):
+    """The next candidate may need less."""
+    study = study_without_records(tmp_path)
+
+    def does(path: Path) -> Any:
+        raise WorkerDied(code) if code is not None else TaskFailed(f"{path.name} is too deep", True)
+
+    carry_out(study, pool_of(does, monkeypatch), study.jobs, lambda _: None)
+    assert all(study.failure(job).is_file() for job in study.jobs)
+
+
+def test_one_success_is_reason_to_go_on():
+    alike = Alike(candidates=9, any_finished=True)
+    for number in range(9):
+        alike.note(str(number), "SIGILL")
+    alike = Alike(candidates=2, any_finished=False)
+    alike.note("a", "SIGILL")
+    alike.note("b", "SIGILL")
+    with pytest.raises(WorkFailed, match=r"\(a, b\)"):
+        alike.note("a", "SIGILL")
+
+
+def test_a_run_that_another_process_has_is_waited_for(tmp_path: Path, monkeypatch):
+    study = study_without_records(tmp_path, mlp=0.9)
+    finish, asked, said = write_record(study), [], []
+
+    def does(path: Path) -> str:
+        asked.append(path.name)
+        return finish(path) if len(asked) > 3 else "held"
+
+    carry_out(study, pool_of(does, monkeypatch), study.jobs, said.append)
+    assert all(study.finished(job) and not study.failure(job).exists() for job in study.jobs)
+    assert sum("another process trains in" in line for line in said) == 2  # once a run, not once a look
+
+
+def test_being_interrupted_saves_what_is_under_way(tmp_path: Path, monkeypatch):
+    study = study_without_records(tmp_path)
+    pool = pool_of(raising(KeyboardInterrupt()), monkeypatch)
+    other = Fake(lambda _: "interrupted")
+    other.ask = lambda *_, **__: None  # type: ignore[method-assign]  # still at work
+    other.answer = lambda timeout: "interrupted"  # type: ignore[method-assign]
+    pool.workers.append(other)  # type: ignore[arg-type]
+    with pytest.raises(Interrupted, match="0 of 8 runs are finished, those under way are kept"):
+        carry_out(study, pool, study.jobs, lambda _: None)
+    assert other.stopped == 1
+
+
+def test_what_was_under_way_is_told(tmp_path: Path, monkeypatch):
+    study = study_without_records(tmp_path, mlp=0.9)
+    folder = study.run_folder(study.jobs[0])
+    assert under_way(folder) == "while it was being prepared"
+    monkeypatch.setattr(type(folder), "plan", lambda _: type("Plan", (), {"steps": 300}))
+    folder.metrics.write_text('{"kind": "train", "step": 12}\n{"kind": "tr')
+    assert under_way(folder) == "after step 12 of 300"
+
+
+def test_a_study_is_shown_and_then_said_to_lack_a_run(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.8})
+    shown: list[Path] = []
+    concluded(tmp_path, lambda: None, shown.append)
+    (study.run_folder(study.jobs[1]).path / "record.json").unlink()
+    study.record_failure(study.jobs[1], "its process died: SIGILL")
+    with pytest.raises(WorkFailed, match=r"1 of 6 runs in .* mlp, seed 1: its process died: SIGILL") as failed:
+        concluded(tmp_path, lambda: None, shown.append)
+    assert failed.value.code == 1 and shown == [tmp_path, tmp_path]
+    with pytest.raises(WorkFailed, match="all alike"):
+        concluded(tmp_path, raising(WorkFailed("all alike")), shown.append)
+    assert len(shown) == 3
+
+
+def test_a_study_without_any_result_is_not_shown(tmp_path: Path):
+    study_without_records(tmp_path)
+    with pytest.raises(WorkFailed, match=r"8 of 8 runs .* not run yet"):
+        concluded(tmp_path, lambda: None, raising(AssertionError()))
+
+
+def test_a_run_that_diverged_has_failed_but_is_an_answer_of_a_map(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9})
+    folder = study.run_folder(study.jobs[0])
+    folder.write_record(record(study.jobs[0].config, 0.1, status="failed", reason="step 8: training diverged"))
+    with pytest.raises(WorkFailed, match="step 8: training diverged"):
+        require_complete(tmp_path)
+    require_complete(tmp_path, ("finished", "failed"))

@@ -1,0 +1,99 @@
+"""One process drives a study, whoever is second is refused, and being stopped is a sentence with its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from studies.conftest import asked
+from weft import machine
+from weft.errors import Interrupted, WeftError
+from weft.studies import driving
+from weft.studies.comparison import compare
+from weft.studies.training_issues import run_claims
+from weft.training.checkpoints import CheckpointStore
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driving, "GRACE", 0.1)
+
+
+def test_the_second_in_a_folder_is_refused_and_touches_nothing(tmp_path: Path, impatient: None):
+    with driving.held(tmp_path / "study"):
+        for begin in (lambda f: compare(asked(), f, "", print), lambda f: run_claims(f, "digits", 1, 1, "", print)):
+            with pytest.raises(WeftError, match=f"another process is at work in {tmp_path / 'study'}") as refused:
+                begin(tmp_path / "study")
+            assert refused.value.code == 2
+        assert [path.name for path in (tmp_path / "study").iterdir()] == [driving.LOCK]
+
+
+def test_where_nothing_came_of_it_nothing_is_left(tmp_path: Path):
+    with pytest.raises(ZeroDivisionError), driving.driving(tmp_path / "comparisons" / "study"):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine").mkdir()
+    with driving.driving(tmp_path / "mine"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_was_written_stays_and_the_folder_can_be_driven_again(tmp_path: Path):
+    for number in range(2):
+        with driving.driving(tmp_path / "study"):
+            (tmp_path / "study" / str(number)).touch()
+    assert {path.name for path in (tmp_path / "study").iterdir()} == {driving.LOCK, "0", "1"}
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(WeftError, match="cannot write to"), driving.held(tmp_path / "file" / "study"):
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_being_stopped_says_how_to_go_on(tmp_path: Path, number: signal.Signals):
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted, match="the same command goes on") as stopped, driving.driving(tmp_path / "study"):
+        signal.raise_signal(number)
+        time.sleep(1)
+    assert stopped.value.code == 130
+    assert signal.getsignal(number) == before
+
+
+def test_a_study_that_ignores_the_end_of_its_terminal_goes_on(tmp_path: Path):
+    """As nohup has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with driving.driving(tmp_path / "study"):
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_ctrl_c_saves_the_runs_under_way_and_leaves_no_process(tmp_path: Path):
+    words = "compare digits --models mlp --budget 10k --seeds 1 --steps 100000 --no-controls --no-baseline --jobs 1"
+    words += " --compile no --precision float32"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weft", *words.split(), "--output", str(tmp_path / "study")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a process group of its own, as a terminal has it
+    )
+    until = time.monotonic() + 120
+    while not list(tmp_path.glob("study/runs/*/metrics.jsonl")) and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)  # ends when no worker holds the pipe any more
+    assert process.returncode == 130
+    assert error.startswith("weft: interrupted; 0 of 1 runs are finished") and error.count("\n") == 1
+    (run,) = tmp_path.glob("study/runs/*")
+    assert CheckpointStore(run / "checkpoints").steps()[-1] > 0
+    machine.Lock(run / ".lock").acquire().release()
