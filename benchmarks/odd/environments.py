@@ -156,14 +156,17 @@ CASES = (
         "a folder that is deleted meanwhile",
         {2: ""},
         f"mkdir $TMPDIR/gone && cd $TMPDIR/gone && rmdir $TMPDIR/gone && {SHOW}",
+        foreign="^sh: ",
     ),
     train(
         "training in a folder that is deleted",
         {2: ""},
         f"mkdir $TMPDIR/gone && cd $TMPDIR/gone && rmdir $TMPDIR/gone && {TRAIN}",
+        foreign="^sh: ",
     ),
     show("few open files", {0: "2 classes", 1: "", 2: ""}, f"ulimit -n 24; {SHOW}"),
     train("few open files, in training", {0: "finished", 1: "", 2: ""}, f"ulimit -n 32; {TRAIN}", writes=("RUN/*",)),
     train("small files only", {1: "", 2: ""}, f"ulimit -f 40; {TRAIN}", writes=("RUN/*",)),
     show("little memory", {0: "2 classes", 1: "", 2: ""}, f"ulimit -v 900000; {SHOW}"),
+    show("hardly any memory", {1: "memory", 2: "memory"}, f"ulimit -v 300000; {SHOW}"),
 )
