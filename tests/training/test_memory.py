@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from training.runs import configure
 from weft import machine
-from weft.training import memory
+from weft.errors import WeftError
+from weft.training import memory, session
+from weft.training.display import Silent
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux can be told to forget")
@@ -27,3 +32,9 @@ def test_processes_of_one_machine_share_what_is_free(monkeypatch: pytest.MonkeyP
     whole = memory.available()
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert memory.available() < whole / 2
+
+
+def test_weights_that_cannot_fit_are_refused_before_they_are_allocated(tmp_path: Path):
+    config = replace(configure(steps=2), network={"hidden": [10**9, 10**9]})
+    with pytest.raises(WeftError, match=r"parameters needs .* choose a smaller network"):
+        session.start(config, tmp_path / "run", Silent())

@@ -34,7 +34,7 @@ def run(arguments: Arguments) -> int:
     pruning = arguments.words[:1] == ("prune",)
     rest = arguments.words[1:] if pruning else arguments.words
     if len(rest) > 1:
-        raise WeftError(f"one folder is enough; given: {', '.join(rest)}")
+        raise WeftError(f"give one folder, not {', '.join(rest)}")
     folder = Path(rest[0] if rest else "runs")
     if not folder.is_dir():
         raise WeftError(f"there is no folder {folder}; give the one that holds your runs")
