@@ -198,7 +198,8 @@ COMMANDS = {
     "table": "train breast_cancer --model mlp --batch-size 16 --steps 2",
     "text": "train t.csv --model conv_text --batch-size 8 --steps 2",
     "formulas": "train f.csv --model conv_text --batch-size 8 --steps 2",
-    "comparison": "compare digits --models mlp,resnet8_cifar --match none --steps 4 --seeds 1 --no-controls --no-baseline",
+    "comparison": "compare digits --models mlp,resnet8_cifar --match none --no-controls --no-baseline --seeds 1 "
+    "--steps 4",
 }
 SOURCES = {"t.csv": table(), "f.csv": table(reviews(("=1+1", "@SUM(A1)")))}
 _making = threading.Lock()

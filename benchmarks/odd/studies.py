@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from odd.case import Case, Content, Ended, Ends
-from odd.making import cut, deleted, instead_a_folder, made, photos, table
+from odd.making import COMMANDS, cut, deleted, instead_a_folder, made, photos, table
 from odd.place import Place
 
 COMPARE = f"weft {COMMANDS['comparison']}"
 SHORT = "--steps 2 --seeds 1 --trials 0 --batch-size 8 --match none --no-controls --no-baseline"
-    "weft compare digits --models mlp,lenet5 --steps 4 --seeds 1 --no-controls --no-baseline --budget 20k --jobs 1"
-)
 LONG = "weft train digits --model mlp --steps 1000000 --checkpoint-every 50 --output RUN"
 SPOIL = "for file in C/runs/*/inference.json; do echo '{}' > $file; done; weft leaderboard C"
 DONE = {0: "report:"}
