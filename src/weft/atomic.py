@@ -33,7 +33,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Replace the JSON file at `path`, atomically and durably."""
-    write_bytes(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))  # as JSON writes halves of characters, of file names
 
 
 def sync_folder(folder: Path) -> None:

@@ -22,6 +22,11 @@ def for_terminal(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def whole(text: str) -> str:
+    r"""Text that every file can hold: bytes of a file's name that are no letters are written as \udcff."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def for_page(text: object) -> str:
     """Text for HTML and SVG, between tags or inside of an attribute."""
     return html.escape(for_terminal(str(text)))

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any, TextIO
 
 from weft.escape import for_terminal
@@ -67,15 +69,17 @@ def for_data() -> Any:
 
 
 def take_any_letter() -> None:
-    """Let standard output write what its encoding lacks in other letters, rather than fail."""
+    """Let standard output write what its encoding lacks in other letters, rather than fail; closed, it takes all."""
     codecs.register_error("weft", _nearest)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (it lasts as long as the process)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="weft")
 
 
 def _escaped(stream: Any) -> Any:
-    return stream if stream is None or isinstance(stream, Escaped) else Escaped(stream)
+    return stream if isinstance(stream, Escaped) else Escaped(stream)
 
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:

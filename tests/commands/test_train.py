@@ -241,6 +241,12 @@ def test_predict_reads_files_and_standard_input(
     assert "cannot read the image nowhere.png: No such file" in refusal("predict", str(run))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\n"), encoding="utf-8"))
     assert "standard input is not UTF-8 text" in refusal("predict", str(run))
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "standard input is closed" in refusal("predict", str(run))
+    assert "is a folder" in refusal("predict", str(run), paths[0], str(tmp_path))
+    Path(tmp_path / "cut.png").write_bytes(Path(paths[0]).read_bytes()[:40])
+    assert "cut.png" in refusal("predict", str(run), str(tmp_path / "cut.png"))
+    assert capsys.readouterr().out == ""  # not even the first line of a table
 
 
 def test_predict_takes_texts_and_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

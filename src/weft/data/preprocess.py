@@ -222,9 +222,11 @@ def centre_crop(image: Tensor, side: int) -> Tensor:
 def _image_bytes(raw: Any) -> Any:
     if isinstance(raw, str | os.PathLike):
         try:
+            if Path(raw).is_fifo():
+                raise WeftError(f"{raw} is a pipe, whose end may never come; copy its content into a file")
             return Path(raw).read_bytes()
-        except OSError as error:
-            raise WeftError(f"cannot read the image {raw}: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # a name may hold what no name can
+            raise WeftError(f"cannot read the image {raw}: {getattr(error, 'strerror', None) or error}") from error
     if hasattr(raw, "convert") and hasattr(raw, "mode"):  # a Pillow image
         return np.array(raw.convert("RGB")).transpose(2, 0, 1)
     return raw

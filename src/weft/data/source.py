@@ -12,6 +12,7 @@ from weft.data.opening import Opening
 from weft.data.sources.find import read
 from weft.data.split import Split
 from weft.errors import WeftError
+from weft.escape import whole
 
 
 @dataclass
@@ -52,10 +53,10 @@ def open_source(name: str | Path, config: SourceConfig | None = None, **options:
         name=str(name),
         modality=opening.reading.modality,
         task=opening.labels.task,
-        classes=list(opening.labels.classes),
+        classes=[whole(name) for name in opening.labels.classes],
         splits=opening.splits,
-        files=opening.reading.files,
-        notes=opening.notes,
+        files={whole(file): content for file, content in opening.reading.files.items()},
+        notes=[whole(note) for note in opening.notes],
         config=config,
         columns=opening.reading.columns,
     )

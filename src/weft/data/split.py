@@ -18,6 +18,7 @@ from weft.data.check import examine
 from weft.data.config import Modality
 from weft.data.labels import Labels
 from weft.data.sources.table import Inputs, Shards, Table
+from weft.escape import whole
 
 Index = NDArray[np.int64]
 
@@ -47,7 +48,7 @@ class MemorySplit:
 
     def place(self, example: int) -> str:
         """File and row of an example."""
-        return self.table.place(int(self.rows[example]))
+        return whole(self.table.place(int(self.rows[example])))
 
     def order(self, stream: int, start: int, stop: int) -> Index:
         """Examples at positions [start, stop) of the shuffled order that `stream` names."""
@@ -122,7 +123,7 @@ class StreamSplit:
     def place(self, example: int) -> str:
         """File and row of an example."""
         number = int(np.searchsorted(self.firsts, example, side="right")) - 1
-        return self.shards.place(int(self.starts[number] + self._kept(number)[example - self.firsts[number]]))
+        return whole(self.shards.place(int(self.starts[number] + self._kept(number)[example - self.firsts[number]])))
 
     def order(self, stream: int, start: int, stop: int) -> Index:
         """Examples at positions [start, stop) of the shuffled order that `stream` names."""

@@ -63,7 +63,12 @@ def write(config: Any) -> str:
 
 def dump(content: dict[str, Any]) -> str:
     """Plain content as YAML text, keys in their order."""
-    return str(yaml.dump(content, Dumper=DUMPER, sort_keys=False, allow_unicode=True))
+    try:
+        return str(yaml.dump(content, Dumper=DUMPER, sort_keys=False, allow_unicode=True))
+    except UnicodeEncodeError as error:
+        raise WeftError(
+            f"the name {error.object!r} is not UTF-8, so that no record could hold it; rename it"
+        ) from error
 
 
 def read(kind: type[T], path: Path) -> T:

@@ -80,8 +80,8 @@ def test_a_corpus_of_empty_documents_or_of_one_sentence_is_refused(tmp_path: Pat
     (tmp_path / "one.txt").write_text("A single sentence.")
     with pytest.raises(WeftError, match="holds one sentence; a corpus needs three"):
         open_corpus(str(tmp_path / "one.txt"))
-    (tmp_path / "bytes.txt").write_bytes(b"caf\xe9")
-    with pytest.raises(WeftError, match=r"not UTF-8 text \(byte 3\)"):
+    (tmp_path / "bytes.txt").write_bytes("é caf".encode() + b"\xe9")
+    with pytest.raises(WeftError, match=r"not UTF-8 text \(byte 6\)"):
         open_corpus(str(tmp_path / "bytes.txt"))
 
 
@@ -150,3 +150,12 @@ def test_texts_too_alike_to_hold_some_out_are_refused(tmp_path: Path, lines: lis
     (tmp_path / "corpus.txt").write_text("\n\n".join(lines))
     with pytest.raises(WeftError, match="too few different texts to hold some out"):
         open_corpus(str(tmp_path / "corpus.txt"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])
+def test_a_corpus_in_another_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    words = "One café here.\n\nAnother café there.\n\nA third café.\n\nAnd a fourth.\n"
+    (tmp_path / "corpus.txt").write_text(words, encoding=encoding)
+    found = read_documents(str(tmp_path / "corpus.txt"), CorpusConfig())
+    assert found.texts[1] == "Another café there."
+    assert any("Latin-1" in note for note in found.notes) == (encoding == "cp1252")

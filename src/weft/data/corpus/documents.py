@@ -12,6 +12,7 @@ from typing import Any
 from weft.data.config import SourceConfig
 from weft.data.corpus.config import CorpusConfig
 from weft.data.fingerprint import digest, digest_files
+from weft.data.sources.encoding import encoding_of
 from weft.data.sources.find import read
 from weft.data.sources.table import Shards, Table, join
 from weft.errors import WeftError, nearest
@@ -56,7 +57,11 @@ def text_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return []
     endings = {file.suffix for file in path.rglob("*")}
-    return [] if endings & {".parquet", ".csv", ".tsv", ".jsonl", ".ndjson"} else sorted(path.rglob("*.txt"))
+    return (
+        []
+        if endings & {".parquet", ".csv", ".tsv", ".jsonl", ".ndjson"}
+        else [file for file in sorted(path.rglob("*.txt")) if file.is_file()]
+    )
 
 
 Found = tuple[list[str], dict[str, str], list[str]]  # texts, files with their digests, notes
@@ -67,18 +72,19 @@ def read_files(files: list[Path], path: Path, config: CorpusConfig) -> Found:
     if config.split or config.column:
         raise WeftError(f"{path} is plain text, which has neither splits nor columns; leave out --split and --column")
     root = path if path.is_dir() else path.parent
-    texts = [text for file in files for text in cut_file(read_text(file), config.documents)]
-    note = f"{len(files):,} text {'file was' if len(files) == 1 else 'files were'} read"
-    return texts, digest_files(files, root), [note]
+    notes = [f"{len(files):,} text {'file was' if len(files) == 1 else 'files were'} read"]
+    texts = [text for file in files for text in cut_file(read_text(file, notes), config.documents)]
+    return texts, digest_files(files, root), notes
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, notes: list[str]) -> str:
+    """The text of a file; how it had to be read is noted."""
+    encoding = encoding_of(file)
+    notes += [encoding.note] if encoding.note else []
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding=encoding.name)
     except UnicodeDecodeError as error:
         raise WeftError(f"{file} is not UTF-8 text (byte {error.start}); convert it with iconv") from error
-    except OSError as error:
-        raise WeftError(f"cannot read {file}: {error.strerror}") from error
 
 
 def cut_file(text: str, unit: str) -> list[str]:
