@@ -15,8 +15,8 @@ from weft.errors import Interrupted, WorkFailed
 from weft.studies import runner
 from weft.studies.alike import Alike
 from weft.studies.complete import concluded, require_complete
-from weft.studies.runner import Pool, carry_out, under_way
-from weft.studies.study import Study
+from weft.studies.runner import Pool, carry_out
+from weft.studies.study import Study, why_missing
 from weft.studies.worker import TaskFailed, WorkerDied
 
 ARMS = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
@@ -137,11 +137,9 @@ def test_being_interrupted_saves_what_is_under_way(tmp_path: Path, monkeypatch):
 
 def test_what_was_under_way_is_told(tmp_path: Path, monkeypatch):
     study = study_without_records(tmp_path, mlp=0.9)
-    folder = study.run_folder(study.jobs[0])
-    assert under_way(folder) == "while it was being prepared"
-    monkeypatch.setattr(type(folder), "plan", lambda _: type("Plan", (), {"steps": 300}))
-    folder.metrics.write_text('{"kind": "train", "step": 12}\n{"kind": "tr')
-    assert under_way(folder) == "after step 12 of 300"
+    (study.run_folder(study.jobs[0]).path / ".lock").write_text("reading the data")
+    carry_out(study, pool_of(raising(WorkerDied(-signal.SIGSEGV)), monkeypatch), study.jobs, lambda _: None)
+    assert "died while reading the data: SIGSEGV" in why_missing(tmp_path, study.jobs[0].name).reason
 
 
 def test_a_study_is_shown_and_then_said_to_lack_a_run(tmp_path: Path):

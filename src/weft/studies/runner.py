@@ -21,8 +21,6 @@ from weft.studies.alike import Alike
 from weft.studies.arms import CLASSICAL
 from weft.studies.study import Job, Study
 from weft.studies.worker import TaskFailed, Worker, WorkerDied
-from weft.training.folder import RunFolder
-from weft.training.journal import read_events
 from weft.training.kinds import AnyConfig
 
 Say = Callable[[str], None]
@@ -205,7 +203,7 @@ def conclude(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
         pool.replace(worker)
         how = machine.death(death.code)
         cause = "" if death.code == -signal.SIGKILL else f"their process died: {how}"  # others may need less memory
-        return failed(study, job, f"its process died {under_way(study.run_folder(job))}: {how}", cause)
+        return failed(study, job, f"its process died while {study.run_folder(job).phase()}: {how}", cause)
     if status == "interrupted":
         raise KeyboardInterrupt
     if status == "held":
@@ -222,17 +220,6 @@ def failed(study: Study, job: Job, reason: str, cause: str) -> End:
     """Write down why a run has no record."""
     study.record_failure(job, reason)
     return End(f"failed: {reason} (see {study.log(job)})", cause)
-
-
-def under_way(folder: RunFolder) -> str:
-    """What a run was doing when it was last heard of."""
-    with suppress(WeftError):
-        events, plan = read_events(folder.metrics), folder.plan()
-        if events and plan is not None:
-            return f"after step {events[-1]['step']} of {plan.steps}"
-        if plan is not None:
-            return "at its first steps"
-    return "while it was being prepared"
 
 
 def save_all(busy: Iterable[Worker]) -> None:

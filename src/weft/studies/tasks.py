@@ -33,7 +33,7 @@ from weft.training.course import TrainingFailed
 from weft.training.display import Plain, Silent
 from weft.training.evaluation import outputs_of
 from weft.training.fabric import join
-from weft.training.folder import RunFolder, open_run
+from weft.training.folder import RunBusy, RunFolder, open_run
 from weft.training.kinds import AnyConfig
 from weft.training.metrics import headline
 from weft.training.plan import Plan
@@ -101,17 +101,19 @@ def carry_out(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
             outcome = session.start(config, path, Plain(), opened, known)
     except TrainingFailed:
         return "failed"
+    except RunBusy:
+        return "held"
     return "interrupted" if outcome.record is None else str(outcome.record["status"])
 
 
 def is_free(path: Path) -> bool:
     """Whether no other process trains in the folder, or the one that does is about to end."""
-    if not (path / ".lock").is_file():
+    if not (path / "run.yaml").is_file():
         return True
     try:
-        with machine.Lock(path / ".lock").acquire(HELD):
+        with RunFolder(path).lock(HELD):
             return True
-    except machine.Busy:
+    except RunBusy:
         return False
 
 
