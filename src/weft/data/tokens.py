@@ -20,6 +20,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from weft.atomic import write_bytes, write_json
 from weft.errors import WeftError
 
+FILES = ("tokenizer_config.json", "tokenizer.json")  # what `save` writes
 MARKERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _REMEMBERED = 1_000_000  # chunks whose ids are kept
 

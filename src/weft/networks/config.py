@@ -31,6 +31,7 @@ def both_sides(side: Any) -> Any:
 
 
 Side = Annotated[tuple[int, int], BeforeValidator(both_sides)]
+CARRIED = "encoder"  # below the folder of a network: the trained encoder that it stands on
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
 
 
@@ -296,7 +297,8 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
 class EncoderConfig:
     """A trained encoder that a network stands on (M7): where it lies, a digest of its weights, what is taken of it.
 
-    The encoder is no part of the network: its weights stay in `folder`, and must still have the same `digest`.
+    The encoder is no part of the network: its weights stay in `folder`, and must still have the same `digest`. On the
+    disk a relative `folder` is meant from the folder of the network.
     """
 
     folder: str

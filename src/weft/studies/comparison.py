@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass
 from tyro.conf import Positional
 
-from weft.data.config import AugmentConfig, TransformConfig
+from weft.data.config import EMBEDDED, AugmentConfig, TransformConfig
 from weft.errors import WeftError
 from weft.studies.arms import Arm, Facts, make_arms
 from weft.studies.driving import driving
@@ -37,7 +37,6 @@ from weft.training.config import (
     seconds,
 )
 
-EMBEDDED = ("digits", "pydocs", "breast_cancer", "diabetes")
 STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
 EPOCHS = 10
 EVALUATIONS = 15  # points of a run's curve on the selection split

@@ -14,11 +14,13 @@ from torch import Tensor
 
 from weft.atomic import write_bytes, write_json
 from weft.data import preprocess
-from weft.data.preprocess import Transform
+from weft.data.preprocess import TextTransform, Transform
+from weft.data.tokens import FILES as TOKENIZER
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
 from weft.networks.registry import build, config_from_dict
+from weft.networks.weights.files import WRITTEN, require_own
 from weft.nn.losses import Task
 from weft.nn.seeding import seeded
 from weft.training.objective import Objective
@@ -50,7 +52,8 @@ def write_network(
     folder: Path, card: Card, network: NetworkConfig, weights: dict[str, Tensor], transform: Transform
 ) -> None:
     """Write a network into `folder`; the weights last, so that a folder with weights is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
+    inputs = TOKENIZER if isinstance(transform, TextTransform) else (preprocess.FILE,)
+    require_own(folder / "model.safetensors", *(folder / name for name in ("config.json", *inputs)))
     transform.save(folder)
     labels = dict(enumerate(card.classes))
     content = {
@@ -62,7 +65,7 @@ def write_network(
         "weft": {"format": FORMAT, **dataclasses.asdict(card), "network": dataclasses.asdict(network)},
     }
     write_json(folder / "config.json", content)
-    write_bytes(folder / "model.safetensors", safetensors.torch.save(weights, metadata={"format": "pt"}))
+    write_bytes(folder / "model.safetensors", safetensors.torch.save(weights, metadata=WRITTEN))
 
 
 def read_card(folder: Path) -> tuple[Card, NetworkConfig]:

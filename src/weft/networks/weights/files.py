@@ -18,12 +18,14 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.networks.weights.hub import download
+from weft.ownership import is_output
 
 PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
 INDEX = "model.safetensors.index.json"
 NAMES = ("model.safetensors", "pytorch_model.bin")  # what a folder may hold, the preferred first
 WRAPPERS = ("module.", "_orig_mod.")  # of torch's DataParallel and of torch.compile
 METADATA = "weft"  # where a .safetensors file of weft's own keeps its configuration
+WRITTEN = {"format": "pt", "writer": "weft"}  # metadata of all weights that weft writes
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,24 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)})") from None
+
+
+def require_own(weights: Path, *others: Path) -> None:
+    """Refuse to write where weights stand that weft did not write, or files beside them without any."""
+    if is_output(weights.parent) or (weights.is_file() and is_own_file(weights)):
+        return
+    if found := [path for path in (weights, *others) if path.exists() or path.is_symlink()]:
+        raise WeftError(f"{found[0]} exists and weft did not write it; move it away or choose another place")
+
+
+def is_own_file(weights: Path) -> bool:
+    """Whether weft wrote a file of weights."""
+    try:
+        with safe_open(weights, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except (SafetensorError, OSError):
+        return False
+    return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
 
 
 def read_npz(path: Path) -> dict[str, Tensor]:
