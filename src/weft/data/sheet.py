@@ -23,6 +23,7 @@ from weft.data.images import DecodedPixels
 from weft.data.preprocess import ImageTransform
 from weft.data.source import Source
 from weft.errors import WeftError
+from weft.ownership import mark
 
 CELL = 64  # least side of an image on a sheet
 LABEL = 120  # pixels for the words on the left

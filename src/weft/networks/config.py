@@ -6,6 +6,7 @@ A network is built from its configuration alone, and the configuration is what `
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -307,6 +308,12 @@ class EncoderConfig:
     """channels of what is taken, over all layers"""
     layers: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """blocks whose outputs are taken, side by side, counted from 1"""
+
+    def below(self, network: Path, given: Path | None = None) -> EncoderConfig:
+        """The same, found from the folder of the network: the encoder `given`, the one carried along, or as stored."""
+        carried = network / CARRIED
+        found = given or (carried if carried.is_dir() else network / self.folder)  # an absolute folder stays as it is
+        return dataclasses.replace(self, folder=str(found))
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

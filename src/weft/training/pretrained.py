@@ -17,12 +17,13 @@ from weft.data import preprocess
 from weft.data.preprocess import TextTransform, Transform
 from weft.data.tokens import FILES as TOKENIZER
 from weft.errors import WeftError
-from weft.networks.config import NetworkConfig
+from weft.networks.config import CARRIED, NetworkConfig, TextTokensConfig
 from weft.networks.network import Network
 from weft.networks.registry import build, config_from_dict
 from weft.networks.weights.files import WRITTEN, require_own
 from weft.nn.losses import Task
 from weft.nn.seeding import seeded
+from weft.training.embeddings.carried import carry
 from weft.training.objective import Objective
 
 FORMAT = 1
@@ -55,6 +56,7 @@ def write_network(
     inputs = TOKENIZER if isinstance(transform, TextTransform) else (preprocess.FILE,)
     require_own(folder / "model.safetensors", *(folder / name for name in ("config.json", *inputs)))
     transform.save(folder)
+    network = with_encoder(network, folder)
     labels = dict(enumerate(card.classes))
     content = {
         "architectures": [card.model],
@@ -68,8 +70,16 @@ def write_network(
     write_bytes(folder / "model.safetensors", safetensors.torch.save(weights, metadata=WRITTEN))
 
 
-def read_card(folder: Path) -> tuple[Card, NetworkConfig]:
-    """What config.json describes."""
+def with_encoder(network: NetworkConfig, folder: Path) -> NetworkConfig:
+    """The configuration as it is kept, after the encoder that the network stands on, if any, was put beside it."""
+    if not isinstance(network, TextTokensConfig) or network.encoder is None:
+        return network
+    carry(Path(network.encoder.folder), folder)
+    return dataclasses.replace(network, encoder=dataclasses.replace(network.encoder, folder=CARRIED))
+
+
+def read_card(folder: Path, encoder: Path | None = None) -> tuple[Card, NetworkConfig]:
+    """What config.json describes; `encoder` is where the encoder lies that the network stands on, if it was moved."""
     path = folder / "config.json"
     try:
         stored: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))["weft"])
@@ -77,6 +87,10 @@ def read_card(folder: Path) -> tuple[Card, NetworkConfig]:
         if not isinstance(version, int) or version > FORMAT:
             raise WeftError(f"{path} has format {version}, this weft knows {FORMAT}; upgrade weft")
         network = config_from_dict(dict(stored.pop("network")))
+        if isinstance(network, TextTokensConfig) and network.encoder is not None:
+            network = dataclasses.replace(network, encoder=network.encoder.below(folder, encoder))
+        elif encoder is not None:
+            raise WeftError(f"the network in {folder} stands on no encoder; leave out --encoder")
         return Card(**stored), network
     except FileNotFoundError as error:
         raise WeftError(f"{folder} holds no trained network yet: it has no config.json") from error
@@ -84,9 +98,9 @@ def read_card(folder: Path) -> tuple[Card, NetworkConfig]:
         raise WeftError(f"{path} was not written by weft, or is damaged: {error}") from error
 
 
-def read_network(folder: Path) -> tuple[Card, Network, Transform]:
+def read_network(folder: Path, encoder: Path | None = None) -> tuple[Card, Network, Transform]:
     """A network with its weights, and the transform that its inputs need."""
-    card, config = read_card(folder)
+    card, config = read_card(folder, encoder)
     with seeded(0):  # the draws of weights that are about to be replaced are nobody else's
         net = build(config)
     path = folder / "model.safetensors"

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from weft.errors import WeftError
-from weft.networks.config import NetworkConfig
+from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
@@ -36,7 +36,7 @@ def stored_config(checkpoint: Checkpoint) -> NetworkConfig:
     """The configuration that a checkpoint's config.json describes."""
     fields, origin = checkpoint.config, checkpoint.origin
     if own.is_own(fields):
-        return own.stored_config(fields)
+        return found_encoder(own.stored_config(fields), origin)
     adapter = layout_of(checkpoint)
     if adapter is None or not fields:
         raise WeftError(f"{origin} has no config.json that weft can read; use create_model with pretrained={origin!r}")
@@ -54,6 +54,14 @@ def stored_config(checkpoint: Checkpoint) -> NetworkConfig:
         raise WeftError(
             f"the config.json of {origin}: {first['loc'][0]} = {first['input']!r}: {first['msg']}"
         ) from None
+
+
+def found_encoder(config: NetworkConfig, origin: str) -> NetworkConfig:
+    """The configuration with the place of the encoder that its network stands on, if it stands on one."""
+    if not isinstance(config, TextTokensConfig) or config.encoder is None:
+        return config
+    folder = Path(origin) if Path(origin).is_dir() else Path(origin).parent
+    return dataclasses.replace(config, encoder=config.encoder.below(folder))
 
 
 def timm_config(checkpoint: Checkpoint, classes: int) -> NetworkConfig:

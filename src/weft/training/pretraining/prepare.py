@@ -37,6 +37,7 @@ from weft.training.pretrained import PRETRAINED, Card, write_network
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.network import HITS, MASKED, NEXT, NEXT_HITS, Pretraining, create_pretraining
 from weft.training.pretraining.objective import WordObjective
+from weft.training.reevaluation import require_there
 
 HEADS = "heads.safetensors"  # beside model.safetensors, which holds the encoder alone
 
@@ -215,11 +216,15 @@ def size_network(config: PretrainConfig, tokenizer: Tokenizer) -> TextTokensConf
     return network
 
 
-def evaluate(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
+def evaluate(path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None) -> Metrics:
     """The metrics of a finished pre-training run on its own corpus or another, cut by its tokeniser."""
     config = open_run(path).config()
     assert isinstance(config, PretrainConfig)
-    if source is not None:
+    if encoder is not None:
+        raise WeftError(f"{path} is an encoder itself; leave out --encoder")
+    if source is None:
+        require_there(path, config.source)
+    else:
         config = replace(config, source=source, reading=CorpusConfig())
     config = replace(config, optimisation=replace(config.optimisation, batch_size=batch_size))
     materials = gather_for_evaluation(config, path)
