@@ -18,17 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from weft.atomic import explained, sync_folder
 from weft.errors import WeftError
+from weft.stored import Damaged, brief, read_bytes
 from weft.training.disposal import CHECKPOINT, MANIFEST, TENSORS, checkpoint_folders, discard_checkpoint
 
 Numbers = dict[str, Any]  # what JSON can hold
-
-
-class Damaged(WeftError):
-    """A checkpoint whose bytes are not those that were written."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,12 @@ class CheckpointStore:
         path = self._path(step)
         try:
             content = (path / TENSORS).read_bytes()
-            written = (path / MANIFEST).read_bytes()
+            written = read_bytes(path / MANIFEST)
             numbers = json.loads(written)["numbers"]
-            if written == manifest(step, numbers, content):
+            if written == manifest(step, numbers, content) and isinstance(numbers, dict):
                 return Checkpoint(step, safetensors.torch.load(content), numbers)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Damaged(f"checkpoint {path} cannot be read: {error}") from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+            raise Damaged(f"checkpoint {path} cannot be read: {brief(error)}") from error
         raise Damaged(f"checkpoint {path} does not match its checksum")
 
     def latest(self, among: set[int] | None = None) -> Checkpoint | None:

@@ -7,7 +7,6 @@ metrics.jsonl, summary.csv, checkpoints/, record.json
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,11 +19,13 @@ from weft.data.config import EMBEDDED
 from weft.errors import WeftError
 from weft.machine import Busy, Lock
 from weft.ownership import LOCK, LOCKS, RUN, strangers
+from weft.stored import Damaged
 from weft.training import yaml_file
 from weft.training.config import RunConfig
 from weft.training.journal import read_events
 from weft.training.kinds import AnyConfig, config_class
 from weft.training.plan import Plan
+from weft.training.recorded import read_record
 
 TRAINING = "training"  # the phase in which steps are counted
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
@@ -70,8 +71,10 @@ class RunFolder:
     def _asked(self) -> dict[str, Any]:
         values = yaml_file.read_mapping(self.path / "run.yaml")
         version = values.get("format")
-        if not isinstance(version, int) or "config" not in values:
-            raise WeftError(f"{self.path / 'run.yaml'} was not written by weft: it lacks `format` or `config`")
+        if not isinstance(version, int) or "config" not in values or not isinstance(values.get("kind", ""), str):
+            raise WeftError(
+                f"{self.path / 'run.yaml'} was not written by weft, or is damaged: it lacks `format` or `config`"
+            )
         if version > FORMAT:
             raise WeftError(
                 f"{self.path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft"
@@ -89,17 +92,13 @@ class RunFolder:
     def record(self) -> dict[str, Any] | None:
         """What came out, or None while the run has not ended; nor has it where the record is damaged."""
         path = self.path / "record.json"
-        if not path.is_file():
+        if not path.exists():
             return None
         try:
-            content: dict[str, Any] = json.loads(path.read_text())
-            if "status" not in content:
-                raise ValueError("it does not say how the run ended")
-        except (ValueError, TypeError) as error:
-            again = f"`weft train --resume {self.path}` writes it anew"
-            warnings.warn(f"{path} is damaged: {error}; {again}", stacklevel=2)
+            return read_record(path)
+        except Damaged as error:
+            warnings.warn(f"{error}; `weft train --resume {self.path}` writes it anew", stacklevel=2)
             return None
-        return content
 
     def write_record(self, content: dict[str, Any]) -> None:
         write_json(self.path / "record.json", content)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from weft.atomic import write_bytes
@@ -28,6 +27,7 @@ from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured
+from weft.networks.weights.outline import fill
 from weft.training.evaluation import outputs_of
 from weft.training.folder import open_run
 from weft.training.metrics import Metrics
@@ -229,8 +229,8 @@ def evaluate(path: Path, source: str | None, split: str, batch_size: int, encode
     config = replace(config, optimisation=replace(config.optimisation, batch_size=batch_size))
     materials = gather_for_evaluation(config, path)
     core = materials.create()
-    core.encoder.load_state_dict(read_weights(path / "model.safetensors"))
-    core.heads.load_state_dict(read_weights(path / HEADS))
+    fill(core.encoder, path / "model.safetensors")
+    fill(core.heads, path / HEADS)
     outputs, targets = outputs_of(core, materials.batches(split))
     return {"examples": len(targets), **materials.measure(outputs, targets)}
 
@@ -240,10 +240,3 @@ def gather_for_evaluation(config: PretrainConfig, path: Path) -> PretrainingMate
     tokenizer = Tokenizer.load(path)[0]
     corpus = open_corpus(config.source, config.reading)
     return PretrainingMaterials(config, corpus, tokenizer, size_network(config, tokenizer))
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load(path.read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise WeftError(f"cannot read the weights {path}: {error}") from error
