@@ -124,22 +124,23 @@ def test_several_processes_are_told_what_may_change(run: Path, tmp_path: Path, m
 
 
 def test_a_restarted_process_goes_on_with_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not with one of seed 10, of another rate, or that has ended; brackets in a name are letters."""
+    """Not with one of seed 10, of another rate, or that has ended; brackets of a source are no pattern."""
     monkeypatch.chdir(tmp_path)
     asked = parse(train.Arguments, "train", ["a[b].csv", *QUICK, "--seed", "1"])
 
     def leave(name: str, **changes: Any) -> RunFolder:
-        folder = create(Path("runs") / name)
-        folder.write_asked(replace(asked.config, **changes))
-        return folder
+        create(Path("runs") / name, replace(asked.config, **changes)).release()
+        return RunFolder(Path("runs") / name)
 
-    leave("a[b].csv-mlp-seed1").write_record({"status": "finished"})
+    name = running.run_name(asked.config)
+    assert name.startswith("a-b-.csv-") and name.endswith("-mlp-seed1")
+    leave(name).write_record({"status": "finished"})
     assert running.left_behind(asked) is None, "not restarted"
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert running.left_behind(asked) is None, "nothing to go on from"
-    own = leave("a[b].csv-mlp-seed1-2")
-    leave("a[b].csv-mlp-seed1-3", optimisation=replace(asked.config.optimisation, lr=0.5))
-    leave("a[b].csv-mlp-seed10", seed=10)
+    own = leave(f"{name}-2")
+    leave(f"{name}-3", optimisation=replace(asked.config.optimisation, lr=0.5))
+    leave(f"{name}0", seed=10)
     assert running.left_behind(asked) == own.path
 
 

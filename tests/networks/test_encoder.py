@@ -128,7 +128,7 @@ def test_the_encoder_is_neither_trained_nor_saved(folder: Path) -> None:
 
 
 def test_an_encoder_that_changed_or_went_is_refused(folder: Path, tmp_path: Path) -> None:
-    for path, digest, word in ((str(folder), "0" * 32, "has changed"), (str(tmp_path / "none"), "", "not there")):
+    for path, digest, word in ((str(folder), "0" * 32, "is not the one"), (str(tmp_path / "none"), "", "not there")):
         moved = EncoderConfig(folder=path, digest=digest, dim=32, layers=(3,))
         other = weft.create_model("gmlp_text_tiny", encoder=moved)
         with pytest.raises(WeftError, match=word):

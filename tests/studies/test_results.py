@@ -12,9 +12,9 @@ import pytest
 from studies.fabricated import make_study, record
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json
+from weft.stored import Damaged
 from weft.studies.drawing import draw
 from weft.studies.results import collect
-from weft.studies.stored import Damaged
 from weft.studies.summary import called, summarise
 from weft.training.config import RunConfig
 

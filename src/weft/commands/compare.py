@@ -11,8 +11,9 @@ from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.errors import WeftError
+from weft.ownership import require_output
 from weft.studies.comparison import ComparisonConfig
+from weft.training.folder import name_for
 
 
 @configure(OmitArgPrefixes)
@@ -26,7 +27,7 @@ class Arguments:
 
     config: Annotated[ComparisonConfig, arg(name="")] = field(default_factory=ComparisonConfig)
     output: Path | None = None
-    """Folder of the comparison; by default comparisons/SOURCE. What is finished there is not run again."""
+    """Folder of the comparison; by default one in comparisons/ that is the source's own. It goes on where it ended."""
     runs: tuple[Path, Path] | None = None
     """Instead: two finished runs, whose networks are compared on the same examples (McNemar's test)."""
 
@@ -40,13 +41,10 @@ def run(arguments: Arguments) -> int:
         return 0
     from weft.studies.comparison import compare
     from weft.studies.complete import concluded
-    from weft.studies.driving import LOCK
     from weft.studies.library import show_comparison
 
     folder = arguments.output or default_output(arguments.config.source)
-    others = [path for path in folder.iterdir() if path.name != LOCK] if folder.is_dir() else []
-    if (folder.exists() and not folder.is_dir()) or (others and not (folder / "study.json").is_file()):
-        raise WeftError(f"{folder} exists and holds no comparison; choose another --output")
+    require_output(folder)
     command = "weft " + shlex.join(sys.argv[1:])
     concluded(folder, partial(compare, arguments.config, folder, command, say), show_comparison)
     return 0
@@ -57,4 +55,4 @@ def say(sentence: str) -> None:
 
 
 def default_output(source: str) -> Path:
-    return Path("comparisons") / (Path(source).name.replace(":", "-") or "source")
+    return Path("comparisons") / name_for(source)

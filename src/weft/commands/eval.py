@@ -22,6 +22,8 @@ class Arguments:
     """Split of that source: train, select, report, or one of its own names."""
     batch_size: int = 256
     """Examples at a time; changes nothing but speed and memory."""
+    encoder: Path | None = None
+    """Where the frozen encoder lies that the network stands on, if it is not in the run's folder."""
     json: bool = False
     """Print JSON, the confusion matrix included."""
 
@@ -30,7 +32,7 @@ def run(arguments: Arguments) -> int:
     """Print the metrics."""
     from weft.training.reevaluation import evaluate_run
 
-    metrics = evaluate_run(arguments.run, arguments.source, arguments.split, arguments.batch_size)
+    metrics = evaluate_run(arguments.run, arguments.source, arguments.split, arguments.batch_size, arguments.encoder)
     if arguments.json:
         print(json.dumps(metrics))
         return 0

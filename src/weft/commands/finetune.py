@@ -12,7 +12,9 @@ from tyro.conf import OmitArgPrefixes, Positional, arg, configure
 
 from weft.commands import running
 from weft.errors import WeftError
+from weft.ownership import require_output
 from weft.training.finetuning.config import FinetuneConfig, name_of
+from weft.training.folder import name_for
 
 ALL = "all"  # --model all: every head
 
@@ -66,9 +68,10 @@ def several(arguments: Arguments) -> int:
     from weft.studies.complete import require_complete
     from weft.studies.finetuning import finetune_all, show_table
 
-    name = f"finetune-{Path(config.source).name}-{Path(config.start).resolve().name}"
+    name = f"finetune-{name_for(config.source)}-{name_for(config.start)}"
     heads = config.model == ALL
     folder = arguments.output or Path("runs") / (name + ("-heads" if heads else ""))
+    require_output(folder)
     command = "weft " + shlex.join(sys.argv[1:])
     finetune_all(replace(config, model="" if heads else config.model), heads, arguments.seeds, folder, command)
     show_table(folder)

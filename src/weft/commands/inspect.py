@@ -70,7 +70,9 @@ def keep(finding: Finding, folder: Path) -> None:
 
 def inspect_all(subject: Subject, folder: Path) -> int:
     """All lenses: every finding on disk, and the page."""
+    from weft.atomic import write_bytes
     from weft.insight.page import render
+    from weft.ownership import claim
 
     found = []
     for finding in look_through_all(subject):
@@ -80,8 +82,7 @@ def inspect_all(subject: Subject, folder: Path) -> int:
             continue
         finding.save(folder)
         print(f"{finding.lens}: {finding.sentence}", flush=True)
-    page = folder / "index.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render(subject, found), encoding="utf-8")
+    page = claim(folder / "index.html", "choose another --out")
+    write_bytes(page, render(subject, found).encode())
     print(f"wrote {page}")
     return 0

@@ -37,6 +37,8 @@ class Arguments:
     """Form of the output."""
     batch_size: int = 64
     """Inputs at a time."""
+    encoder: Path | None = None
+    """Where the frozen encoder lies that the network stands on, if it is not in the run's folder."""
 
 
 def run(arguments: Arguments) -> int:
@@ -45,7 +47,7 @@ def run(arguments: Arguments) -> int:
         raise WeftError("--top and --batch-size must be at least 1")
     from weft.training.predictor import chunks, load
 
-    predictor = load(arguments.run)
+    predictor = load(arguments.run, arguments.encoder)
     writer = Writer(for_data(), arguments.format, predictor, arguments.top)
     for items in chunks(inputs(arguments, predictor), arguments.batch_size):
         writer.write(items, predictor)

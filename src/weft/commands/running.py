@@ -13,7 +13,7 @@ from tyro.conf import arg
 
 from weft.errors import Interrupted, WeftError
 from weft.training import yaml_file
-from weft.training.folder import create, free_name, open_run
+from weft.training.folder import create, free_name, name_for, open_run
 from weft.training.kinds import AnyConfig, config_class
 
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
@@ -117,16 +117,17 @@ def prepare(arguments: Arguments) -> Path:
     check_strategy(arguments.config)
     gather(arguments.config)
     path = arguments.output or default_output(arguments.config)
-    create(path).write_asked(arguments.config)
+    create(path, arguments.config).release()
     return path
 
 
 def changed_flags(folder: Path, config: AnyConfig) -> list[str]:
-    """The flags that tell the processes of a resumed run what may change and did."""
-    stored, words = open_run(folder).config().execution, []
+    """The words that tell the processes of a resumed run what may change and did."""
+    stored = open_run(folder).config()
+    words = [] if places(stored) == places(config) else [*reversed(places(config).values())]  # as verbs take them
     for name in sorted(MAY_CHANGE):
         value, flag = getattr(config.execution, name), name.replace("_", "-")
-        if value == getattr(stored, name):
+        if value == getattr(stored.execution, name):
             continue
         words += [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
     return words
@@ -139,7 +140,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
     if folder is None:
         folder = left_behind(arguments)
     if folder is not None:
-        outcome = session.resume(folder, execution=arguments.config.execution)
+        outcome = session.resume(folder, execution=arguments.config.execution, moved=places(arguments.config))
     else:
         outcome = session.start(arguments.config, arguments.output or default_output(arguments.config))
     if int(os.environ.get("RANK", "0")):
@@ -168,15 +169,21 @@ def tell(outcome: object) -> int:
 
 
 def refuse_changes(folder: Path, config: AnyConfig) -> None:
-    """A resumed run keeps its configuration, but for where and how it is computed."""
+    """A resumed run keeps its configuration, but for where its data lie, and where and how it is computed."""
     stored = open_run(folder).config()
     free = {name: getattr(config.execution, name) for name in MAY_CHANGE}
-    changed = yaml_file.difference(replace(stored, execution=replace(stored.execution, **free)), config)
+    same = replace(stored, execution=replace(stored.execution, **free), **places(config))
+    changed = yaml_file.difference(same, config)
     if changed:
         raise WeftError(
             f"{folder} was started with another configuration ({'; '.join(changed)}); "
             f"resume it without these flags, or start a new run"
         )
+
+
+def places(config: AnyConfig) -> dict[str, Any]:
+    """Where a run finds what it learns from: on another machine it may lie elsewhere, and a digest tells it again."""
+    return {name: getattr(config, name) for name in ("source", "start") if hasattr(config, name)}
 
 
 def left_behind(arguments: Arguments) -> Path | None:
@@ -189,7 +196,7 @@ def left_behind(arguments: Arguments) -> Path | None:
 
 def run_name(config: AnyConfig) -> str:
     """A readable name: source, network and seed."""
-    source = Path(config.source).name.replace(":", "-") or "run"
+    source = name_for(config.source) if config.source else "run"
     return f"{source}-{config.model}-seed{config.seed}"
 
 

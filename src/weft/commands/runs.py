@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Any, Literal
 from tyro.conf import Positional
 
 from weft.errors import WeftError
+from weft.training.disposal import discard_checkpoints, discard_early, foreign_checkpoints, foreign_files
 from weft.training.folder import RunFolder
 
+What = Literal["checkpoints", "run"]
 UNREADABLE = (WeftError, OSError, KeyError, TypeError)  # a folder of someone else's, or a record without its keys
 
 
@@ -96,24 +97,56 @@ def show_table(rows: list[dict[str, Any]]) -> None:
 
 
 def prune(folder: Path, apply: bool) -> int:
-    """Delete the checkpoints of finished runs (their networks stay) and folders whose run never began."""
-    doomed: list[tuple[Path, Literal["checkpoints", "run"]]] = []
-    for found in find(folder):
-        try:
-            status, begun = found.status(), found.plan() is not None
-        except UNREADABLE:
-            continue  # not ours to judge
-        if status == "finished" and found.checkpoints.is_dir():
-            doomed.append((found.checkpoints, "checkpoints"))
-        elif status == "stopped" and not begun:
-            doomed.append((found.path, "run"))
+    """Delete the checkpoints of finished runs (their networks stay) and runs that never began; others' files stay."""
+    doomed = [found for run in find(folder) if (found := prunable(run)) is not None]
     freed = 0
     for path, what in doomed:
-        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        size = size_of(path)
         freed += size
         print(f"{'deleting' if apply else 'would delete'} {path} ({what}, {size / 2**20:.1f} MiB)")
-        if apply:
-            shutil.rmtree(path)
+        for stranger in dispose(path, what) if apply else left_alone(path, what):
+            print(f"  but not {stranger}, which weft did not write")
     advice = "" if apply or not doomed else "; add --apply to delete"
     print(f"{len(doomed)} folders, {freed / 2**20:.1f} MiB{advice}")
     return 0
+
+
+def prunable(run: RunFolder) -> tuple[Path, What] | None:
+    """What of a run is no longer needed; nothing of one that is under way or cannot be read."""
+    try:
+        status, begun = run.status(), run.plan() is not None
+    except UNREADABLE:
+        return None  # not ours to judge
+    if status == "finished" and run.checkpoints.is_dir():
+        return run.checkpoints, "checkpoints"
+    if status == "stopped" and not begun:
+        if found := foreign_files(run.path):
+            print(f"leaving {run.path}, whose run never began: {found[0]} is not weft's")
+            return None
+        return run.path, "run"
+    return None
+
+
+def left_alone(path: Path, what: What) -> list[Path]:
+    """What would stay of what is thrown away."""
+    return foreign_checkpoints(path) if what == "checkpoints" else []
+
+
+def dispose(path: Path, what: What) -> list[Path]:
+    """Throw it away; returns what stays because it is someone else's."""
+    if what == "checkpoints":
+        return discard_checkpoints(path)
+    try:
+        lock = RunFolder(path).lock()
+    except WeftError:
+        return []  # it has begun in the meantime
+    try:
+        discard_early(path)
+    finally:
+        lock.release()
+    return []
+
+
+def size_of(path: Path) -> int:
+    """Bytes of all files below a folder; a link counts for nothing."""
+    return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_symlink() and file.is_file())

@@ -11,9 +11,11 @@ from typing import Literal
 from tyro.conf import Positional
 
 from weft.errors import WeftError
+from weft.ownership import require_output
 from weft.studies.experiments.scales import find_scale
 from weft.studies.library import STUDIES, Entry, Request, find
 from weft.training.config import seconds
+from weft.training.folder import name_for
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ def run(arguments: Arguments) -> int:
         return 0
     command = "weft " + shlex.join(sys.argv[1:])
     text = (arguments.scale, arguments.budget, arguments.tasks, arguments.encoder)
-    source = arguments.source or entry.source
-    entry.run(Request(folder_of(arguments, entry), source, arguments.seeds, arguments.steps, command, say, *text))
+    source, folder = arguments.source or entry.source, folder_of(arguments, entry)
+    require_output(folder)
+    entry.run(Request(folder, source, arguments.seeds, arguments.steps, command, say, *text))
     return 0
 
 
@@ -79,7 +82,7 @@ def check_flags(arguments: Arguments, entry: Entry) -> None:
 def folder_of(arguments: Arguments, entry: Entry) -> Path:
     """The folder of a study."""
     scale = f"-{arguments.scale}" if entry.text else ""
-    source = Path(arguments.source or entry.source).name
+    source = name_for(arguments.source or entry.source)
     return arguments.output or Path("studies") / f"{str(arguments.name).lower()}-{source}{scale}"
 
 

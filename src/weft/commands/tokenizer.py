@@ -10,6 +10,7 @@ from tyro.conf import OmitArgPrefixes, Positional, arg, configure
 
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
+from weft.ownership import mark
 
 
 @configure(OmitArgPrefixes)
@@ -48,6 +49,7 @@ def run(arguments: Arguments) -> int:
         print(note)
     wanted = replace(TokenizingConfig(), vocab_size=arguments.vocab, cased=arguments.cased)
     tokenizer = tokenizer_of(corpus, wanted)
+    mark(arguments.output)
     tokenizer.save(arguments.output, arguments.max_length)
     (arguments.output / "vocab.txt").write_text("\n".join(tokenizer.words()) + "\n", encoding="utf-8")
     fit = fit_of(tokenizer, corpus.texts("report"))

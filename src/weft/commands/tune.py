@@ -10,8 +10,10 @@ from tyro.conf import OmitArgPrefixes, arg, configure
 
 from weft.errors import WeftError, WorkFailed
 from weft.networks.registry import configured
+from weft.ownership import claim, mark, require_output
 from weft.studies.tuning import USUAL, parse_space
 from weft.training.config import RunConfig
+from weft.training.folder import name_for
 
 
 @configure(OmitArgPrefixes)
@@ -45,8 +47,13 @@ def run(arguments: Arguments) -> int:
         raise WeftError("say what to tune on what: weft tune SOURCE --model NAME")
     if arguments.trials < 1 or arguments.jobs < 1:
         raise WeftError("--trials and --jobs must be at least 1")
-    folder = arguments.output or Path("tuning") / f"{Path(config.source).name}-{config.model.replace(',', '-')}"
+    folder = arguments.output or default_output(config)
+    require_output(folder)
     return draw_map(config, folder) if arguments.map else search(arguments, folder)
+
+
+def default_output(config: RunConfig) -> Path:
+    return Path("tuning") / f"{name_for(config.source)}-{config.model.replace(',', '-')}"
 
 
 def search(arguments: Arguments, folder: Path) -> int:
@@ -98,5 +105,5 @@ def draw_map(config: RunConfig, folder: Path) -> int:
 def write(folder: Path, page: str) -> None:
     from weft.atomic import write_bytes
 
-    folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / "tuning.html", page.encode())
+    mark(folder)
+    write_bytes(claim(folder / "tuning.html"), page.encode())

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+EMBEDDED = ("digits", "breast_cancer", "diabetes", "pydocs")  # sets that come with weft, by name
 OnBad = Literal["fail", "skip"]
 Task = Literal["binary", "classes", "regression", "none"]
 Modality = Literal["image", "text", "pair", "vector"]

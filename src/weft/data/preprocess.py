@@ -8,16 +8,16 @@ from a file's bytes later.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
@@ -26,21 +26,24 @@ from weft.data.decode import BadImage, decode
 from weft.data.text import pad_batch
 from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
+from weft.stored import Damaged, read_object, validated
 
 Inputs = dict[str, Tensor]
 FILE = "preprocessor_config.json"
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Deviation = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
 class ImageTransform:
     """Decode, resize the short side (antialiased bilinear, uint8), crop the centre, normalise each channel (F6)."""
 
-    size: int
-    channels: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    crop: float = 1.0
-    max_pixels: int = 50_000_000
+    size: Annotated[int, Field(ge=1, le=4096)]
+    channels: Annotated[int, Field(ge=1, le=512)]
+    mean: tuple[Finite, ...]
+    std: tuple[Deviation, ...]
+    crop: Annotated[float, Field(gt=0, le=1)] = 1.0
+    max_pixels: Annotated[int, Field(ge=1, le=1 << 40)] = 50_000_000
 
     def pixels(self, raw: bytes | np.ndarray | Tensor) -> Tensor:
         """(channels, size, size) uint8 of one image."""
@@ -105,8 +108,8 @@ class ImageTransform:
 class VectorTransform:
     """Rows of floats, each column shifted and scaled by the training split's mean and deviation (F6)."""
 
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: tuple[Finite, ...]
+    std: tuple[Deviation, ...]
     columns: tuple[str, ...] = ()
 
     @property
@@ -150,6 +153,10 @@ class TextTransform:
         """A batch of one, padded to its bucket as in evaluation."""
         return pad_batch(self.encode([raw]), self.tokenizer.pad_id, self.max_length)
 
+    def fits(self, words: int, length: int) -> bool:
+        """Whether a network with vectors for so many words, and texts of at most this length, takes what is made."""
+        return self.tokenizer.largest_id < words and self.max_length <= length
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write tokenizer.json and tokenizer_config.json, as `transformers` reads them."""
         self.tokenizer.save(folder, self.max_length)
@@ -168,21 +175,29 @@ def load(folder: str | os.PathLike[str]) -> Transform:
         raise WeftError(f"{folder} has neither tokenizer.json nor {FILE}; is it the folder of a run?")
     try:
         return _read(folder / FILE)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WeftError(
-            f"{folder / FILE} is damaged ({error}); restore it, or remove it and resume the run, which makes it anew"
-        ) from error
+    except Damaged as error:
+        raise Damaged(f"{error}; or remove the file and resume the run, which makes it anew") from error
 
 
 def _read(path: Path) -> Transform:
     """The transform of a preprocessor_config.json."""
-    stored = json.loads(path.read_text(encoding="utf-8")).get("weft")
-    if stored is None:
-        raise WeftError(f"{path} was not written by weft: its section 'weft' is missing")
-    kind: Any = ImageTransform if stored.pop("kind") == "image" else VectorTransform
-    stored.pop("decoder", None)
-    transform: Transform = kind(**fields(stored))
-    return transform
+    stored = read_object(path).get("weft")
+    if not isinstance(stored, dict) or stored.get("kind") not in ("image", "vector"):
+        raise Damaged(
+            f"{path} was not written by weft: its section 'weft' is missing, or says neither image nor vector"
+        )
+    if stored["kind"] == "image":
+        image = validated(ImageTransform, stored, path)
+        _require_numbers(path, image.channels, image.mean, image.std)
+        return image
+    rows = validated(VectorTransform, stored, path)
+    _require_numbers(path, len(rows.columns) or rows.features, rows.mean, rows.std)
+    return rows
+
+
+def _require_numbers(path: Path, count: int, mean: Sequence[float], std: Sequence[float]) -> None:
+    if not len(mean) == len(std) == count:
+        raise Damaged(f"{path} has {len(mean)} means and {len(std)} deviations for {count} inputs; restore it")
 
 
 def fields(stored: dict[str, Any]) -> dict[str, Any]:

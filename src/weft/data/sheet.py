@@ -23,6 +23,7 @@ from weft.data.images import DecodedPixels
 from weft.data.preprocess import ImageTransform
 from weft.data.source import Source
 from weft.errors import WeftError
+from weft.ownership import mark
 
 CELL = 64  # least side of an image on a sheet
 LABEL = 120  # pixels for the words on the left
@@ -52,6 +53,7 @@ def class_sheet(source: Source, path: Path, columns: int = 10, rows: int = 40) -
         name = source.classes[int(value)] if source.classes else ""
         lines.append((name, pixels.rows(np.flatnonzero(targets == value)[:columns], None)[0]))
     draw(lines, path)
+    _note(source, path)
 
 
 def augment_sheet(source: Source, path: Path, seed: int = 0, columns: int = 12) -> None:
@@ -66,6 +68,14 @@ def augment_sheet(source: Source, path: Path, seed: int = 0, columns: int = 12) 
         batch = ImageBatch(split, transform, pixels, Augmenter(config, seed), len(source.classes))
         lines.append((name, _levels(batch(0, index, slice(None))[0]["x"])))
     draw(lines, path)
+    _note(source, path)
+
+
+def _note(source: Source, path: Path) -> None:
+    """Let it be known that a sheet inside its own source is no picture of it."""
+    root = Path(source.name).expanduser()
+    if root.is_dir() and path.resolve().is_relative_to(root.resolve()):
+        mark(path.parent, path.name)
 
 
 def draw(lines: list[tuple[str, Tensor]], path: Path) -> None:

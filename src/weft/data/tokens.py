@@ -6,8 +6,8 @@ normalisation and cutting into words, and the form `[CLS] a [SEP]` or `[CLS] a [
 
 from __future__ import annotations
 
-import json
 import os
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence, Sized
 from itertools import chain
@@ -19,8 +19,11 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from weft.atomic import write_bytes, write_json
 from weft.errors import WeftError
+from weft.stored import Damaged, brief, read_object, read_text
 
+FILES = ("tokenizer_config.json", "tokenizer.json")  # what `save` writes
 MARKERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SHORTEST = 4  # tokens of a text: its markers, and something between them
 _REMEMBERED = 1_000_000  # chunks whose ids are kept
 
 
@@ -37,6 +40,11 @@ class Tokenizer:
         library.no_padding()
         library.no_truncation()
         self._known: dict[str, list[int]] = {}
+
+    @property
+    def largest_id(self) -> int:
+        """The largest id that it can give."""
+        return max(self.library.get_vocab().values())
 
     def encode(self, raws: Sequence[Any], max_length: int) -> list[tuple[list[int], list[int]]]:
         """(ids, segments) of each text or pair of texts; of a pair the longer text is cut first."""
@@ -202,21 +210,17 @@ def _longest(config: Path) -> int:
     """The longest text that a tokenizer_config.json speaks of."""
     if not config.is_file():
         return 512
-    try:
-        stated = json.loads(config.read_text(encoding="utf-8"))
-        return min(int(stated.get("model_max_length") or 512), 1 << 20)
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise WeftError(
-            f"{config} is damaged ({error}); remove it, or load the tokenizer from another folder"
-        ) from error
+    stated = read_object(config).get("model_max_length") or 512
+    if not isinstance(stated, int | float) or isinstance(stated, bool) or not stated >= SHORTEST:
+        raise Damaged(
+            f"{config}: model_max_length: {reprlib.repr(stated)} is no number of at least {SHORTEST}; restore the file"
+        )
+    return int(min(stated, 1 << 20))  # some write 1e30 for no limit
 
 
 def _vocabulary(path: Path) -> list[str]:
     """A word a line; other marks at which Python would part lines belong to words."""
-    try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WeftError(f"cannot read the vocabulary {path}: {error}") from error
+    return read_text(path).removesuffix("\n").split("\n")
 
 
 def _read(path: Path) -> Library:
@@ -228,6 +232,10 @@ def _read(path: Path) -> Library:
         lowercase = not any(word != word.lower() for word in words if word not in MARKERS and word[:1] != "[")
         return _wordpiece({word: number for number, word in enumerate(words)}, lowercase)
     try:
-        return Library.from_file(str(path))
-    except Exception as error:  # the library raises a bare Exception
-        raise WeftError(f"{path} is not a tokenizer.json ({error})") from error
+        return Library.from_str(read_text(path))
+    except WeftError:
+        raise
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises a bare Exception, and where it panics not even that
+        raise Damaged(f"{path} is not a tokenizer.json ({brief(error)}); restore it") from error

@@ -13,7 +13,8 @@ from weft.insight.places import Place, places
 from weft.insight.subject import Subject, spread
 from weft.networks.network import Network
 from weft.report.columns import share
-from weft.training.checkpoints import CheckpointStore, Damaged
+from weft.stored import Damaged
+from weft.training.checkpoints import CheckpointStore
 from weft.training.evaluation import weights_of
 from weft.training.folder import open_run
 from weft.training.prepare import create_network

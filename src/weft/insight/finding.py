@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 
 from weft import terminal
+from weft.atomic import write_bytes
 from weft.errors import WeftError
 from weft.escape import CsvWriter
+from weft.ownership import claim
 from weft.report.standalone import standalone
 
 Cell = str | int | float | None
@@ -61,29 +64,25 @@ class Finding:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write LENS.json, LENS.csv, LENS-TABLE.csv and LENS-PICTURE.svg or .png; returns what was written."""
-        folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            paths = [self._save_picture(folder, name, picture) for name, picture in self.pictures.items()]
-            paths += [save_table(folder / f"{self.lens}-{name}.csv", table) for name, table in self.more.items()]
-            return [*paths, save_table(folder / f"{self.lens}.csv", self.table), self._save_record(folder)]
-        except OSError as error:
-            raise WeftError(f"cannot write to {folder}: {error.strerror}; choose another --out") from error
+        found = {Path(folder, name): content for name, content in self._files()}
+        for path in found:  # all, before the first is written
+            claim(path, "choose another --out")
+        for path, content in found.items():
+            write_bytes(path, content)
+        return list(found)
 
-    def _save_picture(self, folder: Path, name: str, picture: Picture) -> Path:
-        if isinstance(picture.content, bytes):
-            path = folder / f"{self.lens}-{name}.png"
-            path.write_bytes(picture.content)
-        else:
-            path = folder / f"{self.lens}-{name}.svg"
-            path.write_text(standalone(picture.content), encoding="utf-8")
-        return path
-
-    def _save_record(self, folder: Path) -> Path:
-        path = folder / f"{self.lens}.json"
+    def _files(self) -> Iterator[tuple[str, bytes]]:
+        """Names and contents of what is saved."""
+        for name, picture in self.pictures.items():
+            if isinstance(picture.content, bytes):
+                yield f"{self.lens}-{name}.png", picture.content
+            else:
+                yield f"{self.lens}-{name}.svg", standalone(picture.content).encode()
+        for name, table in self.more.items():
+            yield f"{self.lens}-{name}.csv", as_csv(table)
+        yield f"{self.lens}.csv", as_csv(self.table)
         content = {"lens": self.lens, "title": self.title, "sentence": self.sentence, **self.record}
-        path.write_text(json.dumps(plain(content), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        return path
+        yield f"{self.lens}.json", (json.dumps(plain(content), indent=2, ensure_ascii=False) + "\n").encode()
 
     def show(self, console: Console | None = None, rows: int = 24) -> None:
         """Print the table's first rows, as many of its columns as there is room for, and the sentence."""
@@ -106,13 +105,13 @@ class Finding:
         console.print(self.sentence)
 
 
-def save_table(path: Path, table: Table) -> Path:
-    """Write a table as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = CsvWriter(file)
-        for row in [table.columns, *table.rows]:
-            writer.row(row)
-    return path
+def as_csv(table: Table) -> bytes:
+    """A table as CSV."""
+    file = io.StringIO(newline="")
+    writer = CsvWriter(file)
+    for row in [table.columns, *table.rows]:
+        writer.row(row)
+    return file.getvalue().encode()
 
 
 def fitting_columns(table: Table, rows: int, width: int) -> int:

@@ -6,6 +6,8 @@ A network is built from its configuration alone, and the configuration is what `
 from __future__ import annotations
 
 import dataclasses
+import reprlib
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -13,8 +15,12 @@ from pydantic.dataclasses import dataclass
 
 from weft.errors import WeftError
 
-Positive = Annotated[int, Field(ge=1)]
+LARGEST = 1 << 24  # of any number of channels, words or pixels in a row; a stored configuration can ask for anything
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Depth = Annotated[int, Field(ge=1, le=10_000)]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
+Depths = Annotated[tuple[Depth, ...], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Act = Literal["identity", "step", "logistic", "tanh", "arctan", "relu", "prelu", "elu", "softplus", "gelu", "gelu_tanh"]
 MixerName = Literal["attention", "token_mlp", "identity", "random", "pooling", "depthwise"]
@@ -25,12 +31,17 @@ GateWeight = Literal["dense", "toeplitz", "toeplitz2d"]
 def both_sides(side: Any) -> Any:
     """One side stands for height and width."""
     sides = (side, side) if isinstance(side, int) else side
-    if not isinstance(sides, tuple | list) or len(sides) != 2 or not all(isinstance(s, int) and s > 0 for s in sides):
-        raise WeftError(f"img_size is a side in pixels, or height and width, not {side!r}")
+    if not isinstance(sides, tuple | list) or len(sides) != 2 or not all(map(is_side, sides)):
+        raise WeftError(f"img_size is a side in pixels, or height and width, not {reprlib.repr(side)}")
     return tuple(sides)
 
 
+def is_side(side: Any) -> bool:
+    return isinstance(side, int) and 0 < side <= 1 << 15
+
+
 Side = Annotated[tuple[int, int], BeforeValidator(both_sides)]
+CARRIED = "encoder"  # below the folder of a network: the trained encoder that it stands on
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
 
 
@@ -39,7 +50,7 @@ class NetworkConfig:
     """What every network has: a number of outputs (0: none, the features are the result) and dropout."""
 
     family: str = ""
-    num_classes: Annotated[int, Field(ge=0)] = 1000
+    num_classes: Count = 1000
     drop_rate: Rate = 0.0
 
     @property
@@ -81,7 +92,7 @@ class MLPConfig(NetworkConfig):
     """Perceptron stack (F1) on vectors of `in_features`, or on flattened images when `img_size` is set."""
 
     family: Literal["mlp"] = "mlp"
-    in_features: Annotated[int, Field(ge=0)] = 0
+    in_features: Count = 0
     img_size: Side | None = None
     in_chans: Positive = 3
     hidden: tuple[Positive, ...] = (256, 256)
@@ -113,7 +124,7 @@ class LeNetConfig(ImageConfig):
     family: Literal["lenet"] = "lenet"
     img_size: Side = (32, 32)
     in_chans: Positive = 1
-    num_classes: Annotated[int, Field(ge=0)] = 10
+    num_classes: Count = 10
     channels: Widths = (6, 16)
     kernel: Positive = 5
     fc: tuple[Positive, ...] = (120, 84)
@@ -153,7 +164,7 @@ class ResNetConfig(ImageConfig):
 
     family: Literal["resnet"] = "resnet"
     block: Literal["basic", "bottleneck"] = "basic"
-    layers: Widths = (2, 2, 2, 2)
+    layers: Depths = (2, 2, 2, 2)
     widths: Widths = (64, 128, 256, 512)
     stem: Literal["imagenet", "cifar"] = "imagenet"
     padded: bool = False
@@ -172,9 +183,9 @@ class RCNNConfig(ImageConfig):
 
     family: Literal["rcnn"] = "rcnn"
     img_size: Side = (32, 32)
-    num_classes: Annotated[int, Field(ge=0)] = 10
+    num_classes: Count = 10
     width: Positive = 96
-    steps: Positive = 3
+    steps: Depth = 3
     form: Literal["two_kernels", "one_kernel"] = "two_kernels"
     norm: bool = True
 
@@ -209,7 +220,7 @@ class TokenConfig(NetworkConfig):
     """
 
     dim: Positive = 192
-    depth: Positive = 12
+    depth: Depth = 12
     hidden_dim: Positive = 768
     block: Literal["mixed", "gated"] = "mixed"
     mixer: MixerName = "attention"
@@ -217,11 +228,11 @@ class TokenConfig(NetworkConfig):
     token_dim: Positive | None = None
     gate: Gate = "split"
     gate_weight: GateWeight = "dense"
-    tiny_attention: Annotated[int, Field(ge=0)] = 0
+    tiny_attention: Count = 0
     positions: Literal["none", "learned", "sinusoidal"] = "none"
     pool: Literal["token", "mean"] = "mean"
     norm_first: bool = True
-    norm_eps: Annotated[float, Field(gt=0)] = 1e-6
+    norm_eps: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     act: Act = "gelu"
     drop_path_rate: Rate = 0.0
     head_drop_rate: Rate = 0.0
@@ -253,7 +264,7 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
     family: Literal["vit", "mixer", "gmlp", "control", "hybrid"] = "vit"
     patch_size: Positive = 16
     class_token: bool = False
-    stem_layers: tuple[Positive, ...] = ()
+    stem_layers: tuple[Depth, ...] = ()
     stem_widths: Widths = (64, 128, 256, 512)
     stem: Literal["imagenet", "cifar"] = "imagenet"
 
@@ -296,7 +307,8 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
 class EncoderConfig:
     """A trained encoder that a network stands on (M7): where it lies, a digest of its weights, what is taken of it.
 
-    The encoder is no part of the network: its weights stay in `folder`, and must still have the same `digest`.
+    The encoder is no part of the network: its weights stay in `folder`, and must still have the same `digest`. On the
+    disk a relative `folder` is meant from the folder of the network.
     """
 
     folder: str
@@ -305,6 +317,12 @@ class EncoderConfig:
     """channels of what is taken, over all layers"""
     layers: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """blocks whose outputs are taken, side by side, counted from 1"""
+
+    def below(self, network: Path, given: Path | None = None) -> EncoderConfig:
+        """The same, found from the folder of the network: the encoder `given`, the one carried along, or as stored."""
+        carried = network / CARRIED
+        found = given or (carried if carried.is_dir() else network / self.folder)  # an absolute folder stays as it is
+        return dataclasses.replace(self, folder=str(found))
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -317,9 +335,9 @@ class TextTokensConfig(TokenConfig, TextConfig):
     """
 
     family: Literal["bert", "text_gmlp", "text_mixer", "text_control"] = "bert"
-    depth: Annotated[int, Field(ge=0)] = 12
+    depth: Annotated[int, Field(ge=0, le=10_000)] = 12
     encoder: EncoderConfig | None = None
-    segments: Annotated[int, Field(ge=0)] = 0
+    segments: Count = 0
     embed_norm: bool = False
     final_norm: bool = True
     pooler: bool = False
@@ -341,7 +359,7 @@ class LSTMConfig(TextConfig):
     family: Literal["lstm"] = "lstm"
     dim: Positive = 128
     hidden_dim: Positive = 128
-    depth: Positive = 1
+    depth: Depth = 1
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -33,11 +33,17 @@ class TrainedEncoder:
     @cached_property
     def network(self) -> TextTokens:
         """The encoder itself, read when it is first needed."""
-        folder = Path(self.config.folder)
+        folder, wanted = Path(self.config.folder), self.config.digest
         if not folder.is_dir():
-            raise WeftError(f"the network stands on the encoder in {folder}, which is not there; put it back")
-        if folder_digest(folder) != self.config.digest:
-            raise WeftError(f"the encoder in {folder} has changed since the network above was trained; restore it")
+            raise WeftError(
+                f"the network stands on the encoder in {folder}, which is not there; put it back, or give the folder "
+                f"of the same one (digest {wanted}) with --encoder"
+            )
+        if (found := folder_digest(folder)) != wanted:
+            raise WeftError(
+                f"the encoder in {folder} is not the one that the network above was trained on (digest {found}, not "
+                f"{wanted}); restore that one, or give its folder with --encoder"
+            )
         return read_encoder(folder)
 
     @torch.no_grad()
@@ -88,7 +94,10 @@ def folder_digest(folder: Path) -> str:
     """32 hex digits of the configuration and all weights in a folder."""
     state = blake2b(digest_size=16)
     for path in [folder / "config.json", *sorted(folder.glob("model*.safetensors"))]:
-        with path.open("rb") as file:
-            while data := file.read(1 << 20):
-                state.update(data)
+        try:
+            with path.open("rb") as file:
+                while data := file.read(1 << 20):
+                    state.update(data)
+        except OSError as error:
+            raise WeftError(f"cannot read {path}: {error.strerror}; give the folder of a trained encoder") from error
     return state.hexdigest()

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import reprlib
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from weft import machine
 from weft.errors import WeftError, nearest
 from weft.networks import config as configs
 from weft.networks.config import MLPConfig, NetworkConfig
@@ -95,19 +97,36 @@ def checked(kind: type[NetworkConfig], fields: dict[str, Any], what: str) -> Net
     except ValidationError as error:
         first = error.errors()[0]
         where = first["loc"][0] if first["loc"] else "configuration"
-        raise WeftError(f"{what}: {where} = {first['input']!r} does not do: {first['msg']}") from None
+        raise WeftError(f"{what}: {where} = {reprlib.repr(first['input'])} does not do: {first['msg']}") from None
 
 
 def config_from_dict(fields: dict[str, Any]) -> NetworkConfig:
     """The configuration that `dataclasses.asdict` was taken of, from `config.json` for instance."""
     family = fields.get("family")
-    if family not in FAMILIES:
-        raise WeftError(f"there is no family {family!r} of networks; the families are {', '.join(FAMILIES)}")
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise WeftError(
+            f"there is no family {reprlib.repr(family)} of networks; the families are {', '.join(FAMILIES)}"
+        )
     return checked(FAMILIES[family][0], fields, family)
 
 
 def build(config: NetworkConfig) -> Network:
     """The network of a configuration, freshly initialised from torch's generator."""
+    require_memory(config)
     module, _, name = FAMILIES[config.family][1].partition(":")
     network: Network = getattr(import_module(f"weft.networks.{module}"), name)(config)
     return network
+
+
+def require_memory(config: NetworkConfig) -> None:
+    """Refuse a network whose weights alone do not fit into memory; laid out on the meta device it needs none."""
+    import torch
+
+    from weft.networks.formulas import total_parameters
+
+    parameters, room = total_parameters(config), machine.memory_available()
+    if 4 * parameters > room and torch.get_default_device().type != "meta":
+        raise WeftError(
+            f"a {config.family} network of {parameters:,} parameters takes {4 * parameters / 2**30:,.1f} GiB and "
+            f"{room / 2**30:,.1f} are free; choose a smaller one"
+        )

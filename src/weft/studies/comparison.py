@@ -13,14 +13,14 @@ from typing import Any, Literal
 from pydantic.dataclasses import dataclass
 from tyro.conf import Positional
 
-from weft.data.config import AugmentConfig, TransformConfig
+from weft.data.config import EMBEDDED, AugmentConfig, TransformConfig
 from weft.errors import WeftError
+from weft.stored import Damaged
 from weft.studies.arms import Arm, Facts, make_arms
 from weft.studies.driving import driving
 from weft.studies.mistakes import keep_mistakes
 from weft.studies.overhead import Overhead
 from weft.studies.runner import Pool, Say, carry_out, choose_schedule
-from weft.studies.stored import Damaged
 from weft.studies.study import Job, Study, read_study
 from weft.studies.trials import best_rates, rates, short_run_rate, trial
 from weft.training.config import (
@@ -37,7 +37,6 @@ from weft.training.config import (
     seconds,
 )
 
-EMBEDDED = ("digits", "pydocs", "breast_cancer", "diabetes")
 STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
 EPOCHS = 10
 EVALUATIONS = 15  # points of a run's curve on the selection split

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.atomic import write_bytes
+from weft.ownership import claim
 from weft.report.page import render
 from weft.studies.mistakes import read_mistakes
 from weft.studies.results import collect
@@ -15,5 +16,5 @@ from weft.studies.summary import summarise
 def draw(folder: Path) -> dict[str, Any]:
     """Write report.html into the folder and return the summary that it shows."""
     summary = summarise(collect(folder))
-    write_bytes(folder / "report.html", render(summary, read_mistakes(folder)).encode())
+    write_bytes(claim(folder / "report.html"), render(summary, read_mistakes(folder)).encode())
     return summary

@@ -13,8 +13,8 @@ from typing import Any
 
 from weft.errors import Interrupted, WeftError
 from weft.machine import Busy, Lock
+from weft.ownership import LOCK
 
-LOCK = ".lock"
 GRACE = 1.0  # seconds for one that is about to end
 
 

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from weft.atomic import write_json
-from weft.studies.stored import Damaged, read_stored
+from weft.stored import Damaged
+from weft.studies.stored import read_stored
 
 FILE = "inference.json"
 

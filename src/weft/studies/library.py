@@ -93,6 +93,7 @@ def run_e11(request: Request) -> None:
 def show_e11(folder: Path) -> None:
     """One verdict a claim, and the report with the runs behind them."""
     from weft.atomic import write_bytes
+    from weft.ownership import claim
     from weft.report.page import render
     from weft.studies.results import collect
     from weft.studies.stored import read_stored
@@ -105,7 +106,7 @@ def show_e11(folder: Path) -> None:
         asdict(verdict) for verdict in read_stored(folder / FILE, list[Judged], "`weft study run e11` judges again")
     ]
     summary: dict[str, Any] = summarise(collect(folder)) | {"verdicts": verdicts, "recommendation": ""}
-    write_bytes(folder / "report.html", render(summary).encode())
+    write_bytes(claim(folder / "report.html"), render(summary).encode())
     for verdict in verdicts:
         print(verdict["sentence"])
     print(f"report: {folder / 'report.html'}")

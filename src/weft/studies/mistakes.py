@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from weft.atomic import write_json
+from weft.stored import Damaged
 from weft.studies.results import Result, collect
 from weft.studies.runner import Pool
-from weft.studies.stored import Damaged, read_whole
+from weft.studies.stored import read_whole
 from weft.studies.study import Study
 from weft.studies.summary import selected
 from weft.training.config import RunConfig

@@ -13,59 +13,12 @@ from numpy.typing import NDArray
 
 from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
+from weft.stored import Damaged
 from weft.studies.arms import CLASSICAL, Arm, group_of
 from weft.studies.statistics import Scores
-from weft.studies.stored import read_whole
 from weft.studies.study import read_study, why_missing
+from weft.training import recorded
 from weft.training.predictions import Predictions, read_predictions
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What of a run's configuration is needed."""
-
-    source: str
-    model: str
-    seed: int
-    network: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a record says of its source."""
-
-    name: str
-    fingerprint: str
-    notes: list[str]
-
-
-@dataclass(frozen=True)
-class Point:
-    """What every point of a curve has."""
-
-    kind: str
-    step: float
-    epoch: float
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What of a record is needed for tables, whatever else it holds."""
-
-    status: str
-    metric: str
-    metrics: dict[str, Any]
-    config: Asked
-    source: Origin
-    parameters: int
-    throughput: float
-    wall_seconds: float
-    curve: list[Point]
-    environment: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        if self.status == "finished" and not isinstance(self.metrics.get(self.metric), int | float):
-            raise ValueError(f"no {self.metric}")
 
 
 @dataclass(frozen=True)
@@ -134,7 +87,10 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
 
 def read_record(path: Path) -> dict[str, Any]:
     """A record, checked for what tables need."""
-    return read_whole(path, Measured, "it was left out")
+    try:
+        return recorded.read_record(path)
+    except Damaged as error:
+        raise Damaged(f"{error}; it was left out") from error
 
 
 def of_runs(folder: Path) -> Collection:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.ownership import mark
 from weft.studies.driving import driving
 from weft.studies.runner import Pool, Say, stop
 from weft.studies.tuning import counted, fail_dead_trials, importances, open_search
@@ -24,6 +25,7 @@ def tune(
     name = f"{Path(config.source).name}-{config.model}-{'-'.join(space)}"
     with driving(folder), Pool(workers) as pool:
         pool.first("look", config)
+        mark(folder)
         search = open_search(address, name)
         if dead := fail_dead_trials(search, ORPHANS):
             say(f"{dead} trials were left running by a worker that died; they are marked failed")

@@ -5,27 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
-from pydantic_core import from_json
-
-from weft.errors import WeftError
+from weft.stored import Damaged, parse, read_text, validated
 
 T = TypeVar("T")
 
 
-class Damaged(WeftError):
-    """A file that is cut off, holds something else, or was not written by weft."""
-
-
 def read_stored(path: Path, shape: type[T], remedy: str) -> T:
     """The content of a file in its shape; `remedy` ends the sentence about one that has another."""
-    try:
-        return TypeAdapter(shape).validate_python(from_json(path.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise Damaged(f"{path} is damaged, or was not written by weft; {remedy}") from error
+    return _read(path, shape, remedy)[1]
 
 
 def read_whole(path: Path, shape: type[Any], remedy: str) -> dict[str, Any]:
     """All that a file holds which has at least this shape."""
-    read_stored(path, shape, remedy)
-    return dict(from_json(path.read_bytes()))
+    return dict(_read(path, shape, remedy)[0])
+
+
+def _read(path: Path, shape: type[T], remedy: str) -> tuple[Any, T]:
+    try:
+        content = parse(read_text(path), path)
+        return content, validated(shape, content, path)
+    except Damaged as error:
+        raise Damaged(f"{path} is damaged, or was not written by weft; {remedy} ({error})") from error

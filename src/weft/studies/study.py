@@ -18,8 +18,9 @@ from pydantic import Field
 
 from weft.atomic import write_json
 from weft.errors import WeftError
+from weft.stored import Damaged
 from weft.studies.arms import Arm, Facts
-from weft.studies.stored import Damaged, read_stored
+from weft.studies.stored import read_stored
 from weft.training import yaml_file
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig

@@ -12,25 +12,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from weft.atomic import explained, sync_folder
 from weft.errors import WeftError
+from weft.stored import Damaged, brief, read_bytes
+from weft.training.disposal import CHECKPOINT, MANIFEST, TENSORS, checkpoint_folders, discard_checkpoint
 
 Numbers = dict[str, Any]  # what JSON can hold
-
-TENSORS, MANIFEST = "state.safetensors", "manifest.json"
-
-
-class Damaged(WeftError):
-    """A checkpoint whose bytes are not those that were written."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +46,22 @@ class CheckpointStore:
 
     def steps(self) -> list[int]:
         """Steps for which a checkpoint is there, sound or not, ascending."""
-        return sorted(int(path.name) for path in self.folder.glob("[0-9]*") if path.name.isdigit())
+        return sorted(int(path.name) for path in self.folder.glob("*") if CHECKPOINT.fullmatch(path.name))
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint; after return it survives a kill and a power cut."""
         self.folder.mkdir(parents=True, exist_ok=True)
         final = self._path(checkpoint.step)
         aside = self.folder / f".{final.name}.writing"
-        if aside.exists():
-            shutil.rmtree(aside)
-        with explained(final, aside, shutil.rmtree):
-            aside.mkdir()
+        discard_checkpoint(aside)
+        with explained(final, aside, discard_checkpoint):
+            aside.mkdir(exist_ok=True)
             content = safetensors.torch.save(checkpoint.tensors)
             write_through(aside / TENSORS, content)
             write_through(aside / MANIFEST, manifest(checkpoint.step, checkpoint.numbers, content))
             sync_folder(aside)
             if final.exists():  # the same step again, after a roll-back: the newer one counts
-                shutil.rmtree(final)
+                discard_checkpoint(final)
             aside.rename(final)
             sync_folder(self.folder)
 
@@ -75,12 +70,12 @@ class CheckpointStore:
         path = self._path(step)
         try:
             content = (path / TENSORS).read_bytes()
-            written = (path / MANIFEST).read_bytes()
+            written = read_bytes(path / MANIFEST)
             numbers = json.loads(written)["numbers"]
-            if written == manifest(step, numbers, content):
+            if written == manifest(step, numbers, content) and isinstance(numbers, dict):
                 return Checkpoint(step, safetensors.torch.load(content), numbers)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Damaged(f"checkpoint {path} cannot be read: {error}") from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+            raise Damaged(f"checkpoint {path} cannot be read: {brief(error)}") from error
         raise Damaged(f"checkpoint {path} does not match its checksum")
 
     def latest(self, among: set[int] | None = None) -> Checkpoint | None:
@@ -96,10 +91,9 @@ class CheckpointStore:
 
     def prune(self, keep: set[int]) -> None:
         """Delete the checkpoints of all other steps, and what a killed writer left behind."""
-        for step in set(self.steps()) - keep:
-            shutil.rmtree(self._path(step), ignore_errors=True)
-        for leftover in self.folder.glob(".*.writing"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        for path in checkpoint_folders(self.folder.resolve()):
+            if path.name.startswith(".") or int(path.name) not in keep:
+                discard_checkpoint(path)
 
     def require(self) -> Checkpoint:
         """The newest sound checkpoint, or an error that says what to do."""

@@ -7,21 +7,25 @@ metrics.jsonl, summary.csv, checkpoints/, record.json
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from weft import __version__
 from weft.atomic import write_bytes, write_json
+from weft.data.config import EMBEDDED
 from weft.errors import WeftError
 from weft.machine import Busy, Lock
+from weft.ownership import LOCK, LOCKS, RUN, strangers
+from weft.stored import Damaged
 from weft.training import yaml_file
 from weft.training.config import RunConfig
 from weft.training.journal import read_events
 from weft.training.kinds import AnyConfig, config_class
 from weft.training.plan import Plan
+from weft.training.recorded import read_record
 
 TRAINING = "training"  # the phase in which steps are counted
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
@@ -67,8 +71,10 @@ class RunFolder:
     def _asked(self) -> dict[str, Any]:
         values = yaml_file.read_mapping(self.path / "run.yaml")
         version = values.get("format")
-        if not isinstance(version, int) or "config" not in values:
-            raise WeftError(f"{self.path / 'run.yaml'} was not written by weft: it lacks `format` or `config`")
+        if not isinstance(version, int) or "config" not in values or not isinstance(values.get("kind", ""), str):
+            raise WeftError(
+                f"{self.path / 'run.yaml'} was not written by weft, or is damaged: it lacks `format` or `config`"
+            )
         if version > FORMAT:
             raise WeftError(
                 f"{self.path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft"
@@ -86,17 +92,13 @@ class RunFolder:
     def record(self) -> dict[str, Any] | None:
         """What came out, or None while the run has not ended; nor has it where the record is damaged."""
         path = self.path / "record.json"
-        if not path.is_file():
+        if not path.exists():
             return None
         try:
-            content: dict[str, Any] = json.loads(path.read_text())
-            if "status" not in content:
-                raise ValueError("it does not say how the run ended")
-        except (ValueError, TypeError) as error:
-            again = f"`weft train --resume {self.path}` writes it anew"
-            warnings.warn(f"{path} is damaged: {error}; {again}", stacklevel=2)
+            return read_record(path)
+        except Damaged as error:
+            warnings.warn(f"{error}; `weft train --resume {self.path}` writes it anew", stacklevel=2)
             return None
-        return content
 
     def write_record(self, content: dict[str, Any]) -> None:
         write_json(self.path / "record.json", content)
@@ -107,14 +109,16 @@ class RunFolder:
         Waits up to `wait` seconds for a process that is about to end.
         """
         try:
-            return Lock(self.path / ".lock").acquire(wait)
+            return Lock(self.path / LOCK).acquire(wait)
         except Busy as busy:
             raise RunBusy(f"{self.path} is being trained by another process; wait for it or stop it") from busy
+        except OSError as error:
+            raise WeftError(f"cannot open {self.path / LOCK}: {error.strerror}; do the files belong to you?") from error
 
     def phase(self) -> str:
         """What the process that holds the run is doing, or was doing when it ended: its lock says so."""
         try:
-            doing = (self.path / ".lock").read_text(encoding="utf-8", errors="replace").strip()
+            doing = (self.path / LOCK).read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             doing = ""
         if doing != TRAINING:
@@ -134,20 +138,33 @@ class RunFolder:
         return "stopped"
 
 
-def create(path: Path) -> RunFolder:
-    """A new, empty run folder."""
-    if (path / "run.yaml").exists():
-        raise WeftError(
-            f"{path} already holds a run; `weft train --resume {path}` continues it, or choose another --output"
-        )
+def create(path: Path, config: AnyConfig) -> Lock:
+    """Make a new run folder that holds what was asked; returns the lock on it, which is held."""
+    folder = RunFolder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
-            raise WeftError(f"{path} exists and is not empty; choose another --output")
-        (path / ".lock").touch()
+        check_new(folder)
+        lock = folder.lock()
     except OSError as error:
         raise WeftError(f"cannot write to {path}: {error.strerror}; choose another --output") from error
-    return RunFolder(path)
+    try:
+        check_new(folder)  # until it was locked, another process may have done the same
+        folder.write_asked(config)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def check_new(folder: RunFolder) -> None:
+    """Refuse a folder in which there is anything but a lock."""
+    if (folder.path / RUN).exists():
+        raise WeftError(
+            f"{folder.path} already holds a run; `weft train --resume {folder.path}` continues it, "
+            "or choose another --output"
+        )
+    if found := strangers(folder.path, LOCKS):
+        raise WeftError(f"{folder.path} exists and is not empty (it holds {found[0].name}); choose another --output")
 
 
 def open_run(path: Path) -> RunFolder:
@@ -161,3 +178,14 @@ def free_name(parent: Path, name: str) -> Path:
     """`parent/name`, or with the first number that makes it new."""
     candidates = [parent / name, *(parent / f"{name}-{number}" for number in range(2, 10_000))]
     return next(path for path in candidates if not path.exists())
+
+
+def name_for(source: str) -> str:
+    """What a default folder for work on a source is called: no two sources share one, the same finds its own again."""
+    if source in EMBEDDED:
+        return source
+    hub = source.startswith("hub:")
+    place = source if hub else str(Path(source).expanduser().resolve())
+    readable = source.removeprefix("hub:") if hub else Path(place).name
+    safe = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in readable)[:60]
+    return f"{safe.lstrip('.') or 'source'}-{blake2b(place.encode(errors='replace'), digest_size=3).hexdigest()}"

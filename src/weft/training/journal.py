@@ -10,15 +10,52 @@ import csv
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from weft.atomic import write_bytes
 from weft.errors import WeftError
+from weft.stored import Damaged, parse_object, validated
+from weft.training.recorded import Count, Number
 
 Event = dict[str, Any]
+LONGEST = 16 << 20  # bytes of a line: a number or three for each layer of any network
 
+
+@dataclass
+class Point:
+    """What all events have."""
+
+    kind: str
+    step: Count
+
+
+@dataclass
+class TrainPoint(Point):
+    """The mean loss since the last one."""
+
+    loss: Number
+
+
+@dataclass
+class Evaluation(Point):
+    """Of the selection split."""
+
+    select_loss: Number
+    select_metric: Number
+
+
+@dataclass
+class RollBack(Point):
+    """A return to an earlier step."""
+
+    to: Count
+    rate_scale: Number
+
+
+EVENTS: dict[str, type[Point]] = {"train": TrainPoint, "evaluation": Evaluation, "rollback": RollBack}
 SUMMARY = ("epoch", "step", "train_loss", "select_loss", "select_metric", "lr", "seconds")
 
 
@@ -97,16 +134,21 @@ def told(path: Path) -> Iterator[None]:
 
 
 def read_events(path: Path) -> list[Event]:
-    """All whole events of a metrics.jsonl; a last line that a kill cut off is left out."""
+    """All whole events of a metrics.jsonl; from the first line on that was cut off, or is damaged, none."""
     if not path.is_file():
         return []
     events = []
-    for line in path.read_text().splitlines():
-        try:
-            events.append(json.loads(line))
-        except ValueError:
-            break
+    with suppress(Damaged), path.open("rb") as file:
+        while line := file.readline(LONGEST):
+            events.append(parse_event(line, path))
     return events
+
+
+def parse_event(line: bytes, path: Path) -> Event:
+    """The event on a line."""
+    event = parse_object(line.decode("utf-8", errors="replace"), path)
+    validated(EVENTS.get(str(event.get("kind")), Point), event, path)
+    return event
 
 
 def open_board(folder: Path) -> Any:

@@ -26,7 +26,7 @@ class Kind:
     gather: str
     """(config, folder or None, opened or None) -> Ingredients, see prepare.py"""
     evaluate: str
-    """(run folder, source or None, split, batch size) -> metrics"""
+    """(run folder, source or None, split, batch size, encoder's folder or None) -> metrics"""
 
 
 KINDS = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from weft.training.config import STRICT
@@ -12,31 +13,33 @@ from weft.training.finetuning.config import USUAL_EPOCHS, FinetuneConfig
 from weft.training.kinds import AnyConfig
 
 DEFAULT_EPOCHS = 10
+MOST = 1 << 40  # steps that any run may have
+Steps = Annotated[int, Field(ge=1, le=MOST)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Plan:
     """How a run will go: steps and intervals, the rate, and the form of the computation."""
 
-    steps: int
-    steps_per_epoch: int
+    steps: Steps
+    steps_per_epoch: Steps
     fingerprint: str
     """of the source; a resumed run must find the same"""
-    warmup: int
-    lr: float
-    threads: int
+    warmup: Annotated[int, Field(ge=0, le=MOST)]
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    threads: Annotated[int, Field(ge=1, le=1 << 16)]
     precision: Literal["float32", "bf16", "fp16"]
     compile: bool
-    log_every: int
-    eval_every: int
-    checkpoint_every: int
+    log_every: Steps
+    eval_every: Steps
+    checkpoint_every: Steps
     seconds: float
     """predicted wall time of the whole run"""
     memory: int
     """predicted peak, in bytes"""
     cost: float
     """predicted, at the price asked for"""
-    stop_after: int | None = None
+    stop_after: Steps | None = None
     """steps without a better evaluation after which the run ends; None: never"""
     tried: tuple[str, ...] = ()
     """what was tried before step 0 and does not work on this machine, a sentence each"""

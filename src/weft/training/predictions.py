@@ -15,12 +15,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from weft.atomic import write_bytes
-from weft.errors import WeftError
+from weft.stored import Damaged, brief
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 FILE = "predictions.safetensors"
+NAMES = ("predicted", "confidence", "target")
 Predictions = dict[str, NDArray[Any]]
 
 
@@ -47,6 +48,12 @@ def write_predictions(folder: Path, content: Predictions) -> None:
 def read_predictions(folder: Path) -> Predictions:
     """The predictions of a run folder."""
     try:
-        return load((folder / FILE).read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise WeftError(f"{folder / FILE} cannot be read ({error}); run `weft train` again for this row") from error
+        found = load((folder / FILE).read_bytes())
+    except (OSError, ValueError, SafetensorError) as error:
+        raise Damaged(
+            f"{folder / FILE} cannot be read ({brief(error)}); run `weft train` again for this row"
+        ) from error
+    shapes = [found[name].shape if name in found else () for name in NAMES]
+    if len(set(shapes)) != 1 or len(shapes[0]) != 1 or any(found[name].dtype.kind not in "if" for name in NAMES):
+        raise Damaged(f"{folder / FILE} does not hold {', '.join(NAMES)} of each example; run `weft train` again")
+    return found

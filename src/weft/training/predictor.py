@@ -30,12 +30,15 @@ class Predictor:
     transform: Transform
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path) -> Predictor:
-        """Read a run folder, or any folder that `save_pretrained` wrote."""
+    def from_pretrained(cls, folder: str | Path, encoder: str | Path | None = None) -> Predictor:
+        """Read a run folder, or any folder that `save_pretrained` wrote.
+
+        `encoder` says where the frozen encoder lies that the network stands on, if it is not in the folder.
+        """
         path = Path(folder)
         if not path.is_dir():
             raise WeftError(f"{path} is not a folder; give a run folder (`weft runs` lists them)")
-        return cls(*read_network(path))
+        return cls(*read_network(path, None if encoder is None else Path(encoder)))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write config.json, model.safetensors and the preprocessing into `folder`."""
@@ -128,9 +131,9 @@ def pictures_of(rows: Any, channels: int) -> Iterator[Any]:
         yield image
 
 
-def load(folder: str | Path) -> Predictor:
-    """The trained network of a run folder."""
-    return Predictor.from_pretrained(folder)
+def load(folder: str | Path, encoder: str | Path | None = None) -> Predictor:
+    """The trained network of a run folder; `encoder` is where what it stands on lies, if not in the folder."""
+    return Predictor.from_pretrained(folder, encoder)
 
 
 def chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from weft.data.config import EMBEDDED
 from weft.data.loader import batches
 from weft.data.preprocess import VectorTransform
 from weft.data.source import Source, open_source
@@ -16,17 +17,29 @@ from weft.training.metrics import Metrics, measure
 from weft.training.predictor import Predictor, load
 
 
-def evaluate_run(path: Path, source: str | None = None, split: str = "report", batch_size: int = 256) -> Metrics:
-    """Loss and metrics of a run's network on a split of a source; by default what its record reports."""
+def evaluate_run(
+    path: Path,
+    source: str | None = None,
+    split: str = "report",
+    batch_size: int = 256,
+    encoder: Path | None = None,
+) -> Metrics:
+    """Loss and metrics of a run's network on a split of a source; by default what its record reports.
+
+    `encoder` is where the frozen encoder lies that the network stands on, if not in the run's folder.
+    """
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
-    metrics: Metrics = function(KINDS[open_run(path).config().kind].evaluate)(path, source, split, batch_size)
+    evaluate = function(KINDS[open_run(path).config().kind].evaluate)
+    metrics: Metrics = evaluate(path, source, split, batch_size, encoder)
     return metrics
 
 
-def evaluate_classifier(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
+def evaluate_classifier(
+    path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None
+) -> Metrics:
     """The same for a run that has learnt targets, classes or numbers."""
-    folder, predictor = open_run(path), load(path)
+    folder, predictor = open_run(path), load(path, encoder)
     opened = reopened(folder, folder.labelled(), source)
     check(predictor, opened)
     loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
@@ -38,10 +51,20 @@ def evaluate_classifier(path: Path, source: str | None, split: str, batch_size: 
 
 def reopened(folder: RunFolder, config: RunConfig, source: str | None) -> Source:
     """Another source, read as the run's own was; or its own, which must be what the run has learnt from."""
+    if source is None:
+        require_there(folder.path, config.source)
     opened, plan = open_source(source or config.source, config.reading), folder.plan()
     if source is None and plan is not None:
         opened.require(plan.fingerprint.partition("+")[0])  # after it stands what fine-tuning started from
     return opened
+
+
+def require_there(folder: Path, source: str) -> None:
+    """Refuse a run whose source is not on this machine, or no longer where it was."""
+    if source not in EMBEDDED and not source.startswith("hub:") and not Path(source).expanduser().exists():
+        raise WeftError(
+            f"{folder} has learnt from {source}, which is not here; say where it lies: weft eval {folder} SOURCE"
+        )
 
 
 def check(predictor: Predictor, source: Source) -> None:

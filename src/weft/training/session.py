@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -16,12 +15,14 @@ from torch import nn
 
 from weft import machine, supervision
 from weft.errors import WeftError
+from weft.machine import Lock
 from weft.networks.formulas import total_macs
 from weft.training import course, probe, rehearsal
 from weft.training import folder as run_folder
 from weft.training.checkpoints import CheckpointStore
 from weft.training.course import TrainingFailed
 from weft.training.display import Silent, choose_display, duration
+from weft.training.disposal import discard_early
 from weft.training.ema import MovingAverage
 from weft.training.evaluation import outputs_of, weights_of
 from weft.training.fabric import Team, join
@@ -37,6 +38,9 @@ from weft.training.record import make_record
 from weft.training.run import Run
 from weft.training.scaling import scaling_for
 from weft.training.state import Progress
+
+ENDING = 2.0  # seconds that a process which was just killed may take to let go of its run
+Places = dict[str, Any]  # `source` and `start` of a configuration
 
 
 @dataclass
@@ -62,29 +66,40 @@ def start(
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config)
     folder = RunFolder(path)
-    if team.rank == 0:
-        run_folder.create(path)
-        folder.write_asked(config)
+    lock = run_folder.create(path, config) if team.rank == 0 else None
     try:
-        return work(folder, config, team, display or choose_display(team.rank), started, opened, known)
+        return work(folder, config, team, display or choose_display(team.rank), started, opened, known, lock)
     except WeftError:
-        if team.rank == 0 and folder.plan() is None:  # refused before anything was trained: leave no trace
-            shutil.rmtree(path)
+        if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
+            discard_early(path)
         raise
+    finally:
+        if lock is not None:
+            lock.release()
 
 
-def resume(path: Path, display: Silent | None = None, execution: Any = None, opened: Any = None) -> Outcome:
-    """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed."""
+def resume(
+    path: Path, display: Silent | None = None, execution: Any = None, opened: Any = None, moved: Places | None = None
+) -> Outcome:
+    """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed.
+
+    `moved` says where the `source`, or what fine-tuning has its `start` from, lies now; it must be the same still.
+    """
     started = time.perf_counter()
     folder = run_folder.open_run(path)
     config = folder.config()
     record = folder.record()
     if record is not None:
         return Outcome(path, record, fresh=False)
-    config = config if execution is None else replace(config, execution=execution)
+    config = replace(config, **(moved or {}), execution=execution or config.execution)
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config)
-    return work(folder, config, team, display or choose_display(team.rank), started, opened)
+    lock = folder.lock(ENDING) if team.rank == 0 else None
+    try:
+        return work(folder, config, team, display or choose_display(team.rank), started, opened, None, lock)
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def check_strategy(config: AnyConfig) -> None:
@@ -99,32 +114,28 @@ def work(
     display: Silent,
     started: float,
     opened: Any,
-    known: Plan | None = None,
+    known: Plan | None,
+    lock: Lock | None,
 ) -> Outcome:
-    """Everything between an open folder and its record."""
-    lock = folder.lock() if team.rank == 0 else None
+    """Everything between an open folder, on which the first process holds the `lock`, and its record."""
 
     def enter(phase: str) -> None:
         if lock is not None:
             lock.note(phase)
 
-    try:
-        supervision.concerns(folder.path)
-        enter("reading the data")
-        materials = gather(config, folder.path, opened)
-        plan = folder.plan()
-        if plan is not None:
-            materials.require(plan.fingerprint)
-        run = assemble(folder, config, plan or known, team, materials, display)
-        rehearsal.require_format(run.plan.precision, team.device.type)
-        enter("measuring before the first step")
-        run, progress = set_out(run, folder, started, known) if plan is None else pick_up(run)
-        announce(run, materials, display)
-        enter(TRAINING)
-        return carry_out(run, progress, folder, materials, display)
-    finally:
-        if lock is not None:
-            lock.release()
+    supervision.concerns(folder.path)
+    enter("reading the data")
+    materials = gather(config, folder.path, opened)
+    plan = folder.plan()
+    if plan is not None:
+        materials.require(plan.fingerprint)
+    run = assemble(folder, config, plan or known, team, materials, display)
+    rehearsal.require_format(run.plan.precision, team.device.type)
+    enter("measuring before the first step")
+    run, progress = set_out(run, folder, started, known) if plan is None else pick_up(run)
+    announce(run, materials, display)
+    enter(TRAINING)
+    return carry_out(run, progress, folder, materials, display)
 
 
 def assemble(

@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from weft.stored import Damaged, validated
 from weft.training.checkpoints import Checkpoint
 from weft.training.ema import MovingAverage
 from weft.training.fabric import fill, is_sharded, whole
+from weft.training.recorded import Count, Number
 from weft.training.scaling import Scaling
 from weft.training.watch import Watch
 
@@ -33,6 +35,37 @@ class Best:
     def beaten_by(self, metric: float, loss: float) -> bool:
         """A higher metric wins; at equal metric the lower loss."""
         return (metric, -loss) > (self.metric, -self.loss)
+
+
+@dataclass
+class BestNumbers:
+    """Of the best evaluation, what a manifest keeps."""
+
+    step: int
+    metric: Number
+    loss: Number
+
+
+@dataclass
+class Numbers:
+    """Of the progress, what a manifest keeps."""
+
+    watch: Watch
+    scaling: Scaling
+    step: Count
+    rate_scale: Number
+    rollbacks: list[dict[str, Any]]
+    best: BestNumbers
+    loss_sum: Number
+    guess_sum: Number
+    loss_count: Count
+    loss: Number
+    lr: Number
+    seconds: Number
+    cpu_seconds: Number
+    waited: Number
+    saving: Number
+    events: Count
 
 
 @dataclass
@@ -81,12 +114,12 @@ class Progress:
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> Progress:
         """The progress that `numbers` and the checkpoint's tensors describe."""
-        numbers = dict(checkpoint.numbers)
-        best = Best(**numbers.pop("best"), weights=section(checkpoint.tensors, "best."))
+        numbers = vars(validated(Numbers, checkpoint.numbers, f"the checkpoint of step {checkpoint.step}"))
+        stored = vars(numbers.pop("best"))
+        best = Best(**stored, weights=section(checkpoint.tensors, "best."))
         loss_sum = torch.tensor(numbers.pop("loss_sum"), dtype=torch.float64)
         guess_sum = torch.tensor(numbers.pop("guess_sum"), dtype=torch.float64)
-        watch, scaling = Watch(**numbers.pop("watch")), Scaling(**numbers.pop("scaling"))
-        return cls(watch=watch, scaling=scaling, loss_sum=loss_sum, guess_sum=guess_sum, best=best, **numbers)
+        return cls(loss_sum=loss_sum, guess_sum=guess_sum, best=best, **numbers)
 
 
 def capture(progress: Progress, net: nn.Module, optimiser: Optimizer, ema: MovingAverage | None) -> Checkpoint:
@@ -104,6 +137,7 @@ def capture(progress: Progress, net: nn.Module, optimiser: Optimizer, ema: Movin
 
 def restore(checkpoint: Checkpoint, net: nn.Module, optimiser: Optimizer, ema: MovingAverage | None) -> None:
     """Put weights, optimiser and average back to what they were when the checkpoint was captured."""
+    require_fit(checkpoint, net, ema)
     fill_all(net.state_dict(), section(checkpoint.tensors, "model."))
     if ema is not None:
         fill_all(ema.average, section(checkpoint.tensors, "ema."))
@@ -113,6 +147,26 @@ def restore(checkpoint: Checkpoint, net: nn.Module, optimiser: Optimizer, ema: M
         state = {key: like(parameter, value) for key, value in section(stored, f"{name}.").items() if "." not in key}
         if state:
             optimiser.state[parameter] = state
+
+
+def require_fit(checkpoint: Checkpoint, net: nn.Module, ema: MovingAverage | None) -> None:
+    """Refuse a checkpoint of another network or optimiser before anything of it is used."""
+    own = {f"model.{name}": value.shape for name, value in net.state_dict().items()}
+    own |= {f"ema.{name}": value.shape for name, value in (ema.average if ema else {}).items()}
+    stored = {name: value.shape for name, value in checkpoint.tensors.items()}
+    wrong = sorted(name for name, shape in own.items() if stored.get(name) != shape)
+    states = section(checkpoint.tensors, "optimiser.")
+    for name, parameter in net.named_parameters():
+        for key, value in section(states, f"{name}.").items():
+            if "." not in key and value.numel() > 1 and value.shape != parameter.shape:
+                wrong.append(f"optimiser.{name}.{key}")
+    best = section(checkpoint.tensors, "best.")
+    wrong += [f"best.{n}" for n, v in net.state_dict().items() if best and (n not in best or best[n].shape != v.shape)]
+    if wrong:
+        raise Damaged(
+            f"the checkpoint of step {checkpoint.step} is not one of this network ({wrong[0]} differs); restore it, "
+            "or start the run again in another folder"
+        )
 
 
 def fill_all(targets: dict[str, Tensor], contents: dict[str, Tensor]) -> None:

@@ -53,7 +53,7 @@ def verify(path: Path, steps: int) -> Iterator[Finding]:
     if record is not None and record["status"] == "finished":
         again = evaluate_run(path, batch_size=folder.config().optimisation.batch_size)
         for name, value in record["metrics"].items():
-            yield Finding(f"{name} on the reporting split", again[name] == value)
+            yield Finding(f"{name} on the reporting split", again.get(name) == value)
 
 
 def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Fi
             course.evaluate(run, progress)
     written = [event for event in led_on if first.step < event["step"] <= last]
     for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "select_loss")):
-        pair = [[event[name] for event in events if event["kind"] == kind] for events in (written, recorder.events)]
+        pair = [[event.get(name) for event in events if event["kind"] == kind] for events in (written, recorder.events)]
         if pair[0]:
             yield Finding(f"{name} at {len(pair[0])} points of steps {first.step} to {last}", pair[0] == pair[1])
     if last == following:
@@ -109,6 +109,7 @@ def reconstruct(folder: RunFolder) -> Run:
 def same_state(run: Run, progress: Progress, stored: Checkpoint) -> Finding:
     """Compare every tensor of the state with a stored checkpoint's."""
     now: dict[str, Any] = capture(progress, run.core, run.optimiser, run.ema).tensors
-    differing = [name for name, value in stored.tensors.items() if not torch.equal(value, now[name])]
+    names = sorted(stored.tensors.keys() | now.keys())
+    differing = [n for n in names if not (n in now and n in stored.tensors and torch.equal(stored.tensors[n], now[n]))]
     named = f", first {differing[0]}" if differing else ""
     return Finding(f"{len(stored.tensors)} tensors of the checkpoint at step {stored.step}{named}", not differing)

@@ -10,12 +10,14 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from weft.errors import WeftError, nearest
+from weft.stored import complaint, read_text
 
 T = TypeVar("T")
 
 # libyaml's are ten times as fast, and PyYAML's wheels have them
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+LIMIT, DEPTH = 1 << 20, 32  # bytes and levels of a file, far beyond any real configuration
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -30,7 +32,9 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        raise WeftError(where + sentence(error)) from error
+        raise WeftError(where + complaint(error)) from error
+    except (WeftError, OverflowError, RecursionError) as error:
+        raise WeftError(f"{where}{error}") from error
 
 
 def check_keys(kind: Any, values: Any, where: str = "") -> None:
@@ -44,16 +48,6 @@ def check_keys(kind: Any, values: Any, where: str = "") -> None:
             raise WeftError(f"{where}unknown key {key!r}; {nearest(str(key), known) or 'known: ' + ', '.join(known)}")
         if dataclasses.is_dataclass(types[key]) and value is not None:
             check_keys(types[key], value, f"{where}{key}: ")
-
-
-def sentence(error: ValidationError) -> str:
-    """The first complaint of pydantic as one line: which field, what is wrong, what it was given."""
-    first = error.errors(include_url=False)[0]
-    place = ".".join(
-        str(part) for part in first["loc"] if not str(part).startswith(("constrained", "literal", "function"))
-    )
-    reason = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {reason} (given: {first['input']!r})" if place else reason
 
 
 def write(config: Any) -> str:
@@ -77,16 +71,27 @@ def read(kind: type[T], path: Path) -> T:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping stored in a YAML file, unchecked."""
+    """The mapping stored in a YAML file; what its values are is left to others."""
+    text = read_text(path, LIMIT)
     try:
-        values = yaml.load(path.read_text(), LOADER)
-    except OSError as error:
-        raise WeftError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        check_events(text, path)
+        values = yaml.load(text, LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WeftError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise WeftError(f"{path} holds no mapping of keys to values")
     return values
+
+
+def check_events(text: str, path: Path) -> None:
+    """Refuse what a few lines can make endless: aliases, which stand for other parts, and very deep nesting."""
+    depth = 0
+    for event in yaml.parse(text, LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise WeftError(f"{path} has an alias (*{event.anchor}), which weft does not read; write its content out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH:
+            raise WeftError(f"{path} is nested more than {DEPTH} levels deep; no configuration is")
 
 
 def difference(before: Any, after: Any, prefix: str = "") -> list[str]:

@@ -16,6 +16,7 @@ from weft.data.sources.encoding import encoding_of
 from weft.data.sources.find import read
 from weft.data.sources.table import Shards, Table, join
 from weft.errors import WeftError, nearest
+from weft.ownership import data_files
 
 _HELD_OUT = re.compile(r"(test|t10k|val|dev|eval)", re.IGNORECASE)
 _BLANK = re.compile(r"\n[ \t]*\n")
@@ -56,12 +57,9 @@ def text_files(path: Path) -> list[Path]:
         return [path] if path.suffix == ".txt" else []
     if not path.is_dir():
         return []
-    endings = {file.suffix for file in path.rglob("*")}
-    return (
-        []
-        if endings & {".parquet", ".csv", ".tsv", ".jsonl", ".ndjson"}
-        else [file for file in sorted(path.rglob("*.txt")) if file.is_file()]
-    )
+    files = data_files(path)
+    tables = {".parquet", ".csv", ".tsv", ".jsonl", ".ndjson"} & {file.suffix for file in files}
+    return [] if tables else [file for file in files if file.suffix == ".txt" and file.is_file()]
 
 
 Found = tuple[list[str], dict[str, str], list[str]]  # texts, files with their digests, notes

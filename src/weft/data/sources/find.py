@@ -16,6 +16,7 @@ from weft.data.sources.pydocs import read_pydocs
 from weft.data.sources.table import Reading
 from weft.data.sources.tar import read_tar
 from weft.errors import WeftError, nearest
+from weft.ownership import iterate_data
 
 EMBEDDED: dict[str, Callable[[], Reading]] = {
     "digits": read_digits,
@@ -57,7 +58,7 @@ def reader_of(path: Path) -> Reader:
         return found
     if not path.is_dir():  # a pipe would be read to its end, which may never come
         raise WeftError(f"{path} is neither a regular file nor a folder; copy its content into a file")
-    endings = {file.suffix.lower() for file in path.rglob("*") if not file.is_dir()}
+    endings = {file.suffix.lower() for file in iterate_data(path)}
     if not endings:
         raise WeftError(f"{path} is an empty folder: there is no file in it or below it")
     if any(idx.NAME.match(file.name) for file in path.iterdir()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
@@ -14,6 +15,7 @@ from weft.data.fingerprint import digest_files
 from weft.data.sources.splits import is_split
 from weft.data.sources.table import Reading, Table
 from weft.errors import WeftError
+from weft.ownership import data_files, is_output, iterate_data
 
 
 class FileBytes(Sequence[bytes]):
@@ -61,7 +63,7 @@ def _read_split(
     labels: list[int] = []
     others = 0
     for label, name in enumerate(names) if names else [(0, ".")]:
-        every = [file for file in sorted((folder / name).rglob("*")) if not file.is_dir()]
+        every = data_files(folder / name)
         found = [file for file in every if file.suffix.lower() in ENDINGS]
         others += len(every) - len(found)
         if not found:
@@ -80,7 +82,16 @@ def _read_split(
 
 
 def _class_folders(split: Path) -> list[Path]:
-    return [folder for folder in split.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
+    """The folders of a split but hidden ones and those that are there for weft's own output."""
+    folders = [folder for folder in split.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
+    return [folder for folder in folders if not is_output(folder) and not _for_outputs(folder)]
+
+
+def _for_outputs(folder: Path) -> bool:
+    """Whether a folder has no images but such as weft made, in folders of its own: `runs`, `comparisons` and so on."""
+    if any(file.suffix.lower() in ENDINGS for file in iterate_data(folder)):
+        return False
+    return any(is_output(Path(place)) for place, _, _ in os.walk(folder))
 
 
 def _empty_class(folder: Path, root: Path, config: SourceConfig, notes: list[str]) -> None:

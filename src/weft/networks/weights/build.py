@@ -9,12 +9,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from weft.errors import WeftError
-from weft.networks.config import NetworkConfig
+from weft.networks.config import NetworkConfig, TextTokensConfig
+from weft.networks.formulas import total_parameters
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
 from weft.networks.weights.files import Checkpoint, read
 from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named
+from weft.networks.weights.outline import require_parameters
+from weft.stored import brief, complaint
 
 
 def network_from_folder(folder: str | Path, *, unsafe_pickle: bool = False, **changes: Any) -> Network:
@@ -33,10 +36,18 @@ def network_from_folder(folder: str | Path, *, unsafe_pickle: bool = False, **ch
 
 
 def stored_config(checkpoint: Checkpoint) -> NetworkConfig:
-    """The configuration that a checkpoint's config.json describes."""
+    """The configuration that a checkpoint's config.json describes, for which it must have the weights."""
+    config, origin = described(checkpoint), checkpoint.origin
+    numbers = sum(tensor.numel() for tensor in checkpoint.tensors.values())
+    require_parameters(total_parameters(config), numbers, origin, f"the config.json of {origin}")
+    return config
+
+
+def described(checkpoint: Checkpoint) -> NetworkConfig:
+    """What the config.json of a checkpoint says in weft's words."""
     fields, origin = checkpoint.config, checkpoint.origin
     if own.is_own(fields):
-        return own.stored_config(fields)
+        return found_encoder(own.stored_config(fields), origin)
     adapter = layout_of(checkpoint)
     if adapter is None or not fields:
         raise WeftError(f"{origin} has no config.json that weft can read; use create_model with pretrained={origin!r}")
@@ -50,10 +61,17 @@ def stored_config(checkpoint: Checkpoint) -> NetworkConfig:
     except KeyError as error:
         raise WeftError(f"the config.json of {origin} lacks {error} or names what weft has not") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        raise WeftError(
-            f"the config.json of {origin}: {first['loc'][0]} = {first['input']!r}: {first['msg']}"
-        ) from None
+        raise WeftError(f"the config.json of {origin}: {complaint(error)}; fetch it again") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise WeftError(f"the config.json of {origin} is damaged ({brief(error)}); fetch it again") from None
+
+
+def found_encoder(config: NetworkConfig, origin: str) -> NetworkConfig:
+    """The configuration with the place of the encoder that its network stands on, if it stands on one."""
+    if not isinstance(config, TextTokensConfig) or config.encoder is None:
+        return config
+    folder = Path(origin) if Path(origin).is_dir() else Path(origin).parent
+    return dataclasses.replace(config, encoder=config.encoder.below(folder))
 
 
 def timm_config(checkpoint: Checkpoint, classes: int) -> NetworkConfig:

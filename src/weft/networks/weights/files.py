@@ -5,7 +5,6 @@ Nothing here runs code from a checkpoint. A pickle is read only when the caller 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +17,15 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.networks.weights.hub import download
+from weft.ownership import is_output
+from weft.stored import parse_object, read_object
 
 PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
 INDEX = "model.safetensors.index.json"
 NAMES = ("model.safetensors", "pytorch_model.bin")  # what a folder may hold, the preferred first
 WRAPPERS = ("module.", "_orig_mod.")  # of torch's DataParallel and of torch.compile
 METADATA = "weft"  # where a .safetensors file of weft's own keeps its configuration
+WRITTEN = {"format": "pt", "writer": "weft"}  # metadata of all weights that weft writes
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def read(source: str | Path | Mapping[str, Tensor], *, unsafe_pickle: bool = Fal
 
 def read_folder(folder: Path, unsafe_pickle: bool = False) -> Checkpoint:
     """A folder with config.json and model.safetensors, whole or in shards with an index."""
-    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    config = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
     if (folder / INDEX).is_file():
         return Checkpoint(read_shards(folder), config, str(folder))
     for name in NAMES:
@@ -56,7 +58,7 @@ def read_folder(folder: Path, unsafe_pickle: bool = False) -> Checkpoint:
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """All tensors that the index names, from the files beside it."""
-    where = read_json(folder / INDEX).get("weight_map")
+    where = read_object(folder / INDEX).get("weight_map")
     if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
         raise WeftError(f"{folder / INDEX} has no `weight_map`; download the folder again")
     tensors: dict[str, Tensor] = {}
@@ -75,9 +77,9 @@ def read_file(path: Path, unsafe_pickle: bool = False) -> Checkpoint:
     if path.suffix == ".safetensors":
         tensors, metadata = read_safetensors(path)
         beside = path.parent / "config.json"
-        config = parse_json(metadata[METADATA], path) if METADATA in metadata else {}
+        config = parse_object(metadata[METADATA], path) if METADATA in metadata else {}
         if not config and path.name in NAMES and beside.is_file():
-            config = read_json(beside)
+            config = read_object(beside)
         return Checkpoint(named_tensors(tensors, str(path)), config, str(path))
     if path.suffix == ".npz":
         return Checkpoint(read_npz(path), origin=str(path))
@@ -93,6 +95,24 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)})") from None
+
+
+def require_own(weights: Path, *others: Path) -> None:
+    """Refuse to write where weights stand that weft did not write, or files beside them without any."""
+    if is_output(weights.parent) or (weights.is_file() and is_own_file(weights)):
+        return
+    if found := [path for path in (weights, *others) if path.exists() or path.is_symlink()]:
+        raise WeftError(f"{found[0]} exists and weft did not write it; move it away or choose another place")
+
+
+def is_own_file(weights: Path) -> bool:
+    """Whether weft wrote a file of weights."""
+    try:
+        with safe_open(weights, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except (SafetensorError, OSError):
+        return False
+    return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
 
 
 def read_npz(path: Path) -> dict[str, Tensor]:
@@ -126,23 +146,6 @@ def named_tensors(content: Any, origin: str) -> dict[str, Tensor]:
     for wrapper in WRAPPERS:
         if content and all(name.startswith(wrapper) for name in content):
             content = {name.removeprefix(wrapper): tensor for name, tensor in content.items()}
-    return content
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        return parse_json(path.read_text(), path)
-    except (UnicodeDecodeError, OSError) as error:
-        raise WeftError(f"{path} is damaged ({error}); fetch it again") from None
-
-
-def parse_json(text: str, path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise WeftError(f"{path} is damaged ({error}); fetch it again") from None
-    if not isinstance(content, dict):
-        raise WeftError(f"{path} should hold one JSON object; fetch it again")
     return content
 
 

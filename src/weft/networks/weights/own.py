@@ -24,7 +24,8 @@ def own_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_own(fields: dict[str, Any]) -> bool:
-    return own_fields(fields).get("family") in FAMILIES
+    family = own_fields(fields).get("family")
+    return isinstance(family, str) and family in FAMILIES
 
 
 def stored_config(fields: dict[str, Any]) -> NetworkConfig:

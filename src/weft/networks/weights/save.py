@@ -10,11 +10,12 @@ from typing import Any, Literal
 from safetensors.torch import save_file
 from torch import Tensor
 
+from weft.atomic import write_bytes
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network, uncompiled
 from weft.networks.weights import cifar, huggingface, own, timm
-from weft.networks.weights.files import METADATA, PICKLES
+from weft.networks.weights.files import METADATA, PICKLES, WRITTEN, require_own
 from weft.networks.weights.rules import Adapter
 
 LayoutName = Literal["weft", "timm", "huggingface", "cifar"]
@@ -45,13 +46,15 @@ def save_weights(network: Network, path: str | Path, layout: LayoutName = "weft"
     tensors = foreign_tensors(network, layout)
     if path.suffix == ".safetensors":
         config = json.dumps(own.config_json(network.config))
+        require_own(path)
         write(tensors, path, {METADATA: config} if layout == "weft" else {})
         return
     if layout not in CONFIGS:
         raise WeftError(f"layout {layout!r} is a single file; give a path that ends in .safetensors")
     text = json.dumps(CONFIGS[layout](network.config), indent=2)
+    require_own(path / "model.safetensors", path / "config.json")
     write(tensors, path / "model.safetensors", {})
-    (path / "config.json").write_text(text + "\n")
+    write_bytes(path / "config.json", f"{text}\n".encode())
 
 
 def foreign_tensors(network: Network, layout: LayoutName) -> dict[str, Tensor]:
@@ -80,5 +83,5 @@ def write(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    save_file(plain, part, metadata={"format": "pt", **metadata})
+    save_file(plain, part, metadata={**WRITTEN, **metadata})
     part.replace(path)

@@ -13,6 +13,7 @@ from rich.table import Table
 from weft import terminal
 from weft.atomic import write_bytes
 from weft.errors import WeftError
+from weft.ownership import claim
 from weft.report.columns import duration, scaled
 from weft.report.experiment import figure, heading, published, render_experiment
 from weft.studies.experiments.design import PERPLEXITY, Entrant, entrants_of
@@ -29,7 +30,7 @@ from weft.studies.summary import called
 def draw(folder: Path) -> dict[str, Any]:
     """Write report.html into the folder and return the summary that it shows."""
     summary = summarise(folder)
-    write_bytes(folder / "report.html", render_experiment(summary).encode())
+    write_bytes(claim(folder / "report.html"), render_experiment(summary).encode())
     return summary
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from weft.atomic import write_json
 from weft.networks.config import TextTokensConfig
 from weft.networks.formulas import total_macs
+from weft.ownership import mark
 from weft.report.columns import duration
 from weft.studies.experiments.design import ENCODER, Experiment, pretraining_parameters
 from weft.studies.experiments.scales import Scale
@@ -57,7 +58,7 @@ class Prediction:
         )
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        mark(folder)
         write_json(folder / FILE, asdict(self))
 
 

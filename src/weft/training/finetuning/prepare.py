@@ -13,9 +13,11 @@ from weft.data.loader import Batches, batches
 from weft.data.preprocess import TextTransform
 from weft.data.source import Source
 from weft.errors import WeftError
+from weft.networks.config import CARRIED
 from weft.networks.network import Network
 from weft.nn.seeding import seeded
 from weft.training.embeddings.batches import embedded_batches
+from weft.training.embeddings.carried import carry
 from weft.training.evaluation import outputs_of
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.layers import layered_groups
@@ -77,6 +79,11 @@ class FinetuneMaterials(Materials):
             batch_size=optimisation.batch_size, seed=self.config.seed, rank=rank, world=world,
         )  # fmt: skip
 
+    def save_transform(self, folder: Path) -> None:
+        super().save_transform(folder)
+        if self.config.thawing.frozen:  # also a run that is stopped can be taken to another machine
+            carry(self.start.folder, folder)
+
     def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
         found = super().measure(outputs, targets)
         if self.objective.task != "regression":
@@ -84,7 +91,7 @@ class FinetuneMaterials(Materials):
         return found
 
     def described(self) -> dict[str, Any]:
-        start = {"folder": str(self.start.folder), "digest": self.start.digest}
+        start = {"folder": self.config.start, "digest": self.start.digest}
         return {**super().described(), "notes": self.notes, "start": start}
 
 
@@ -97,7 +104,8 @@ def chance(targets: Tensor) -> float:
 def gather(config: FinetuneConfig, folder: Path | None = None, opened: Any = None) -> FinetuneMaterials:
     """Open what is started from and the source, check that they fit, and size the network to both."""
     check_asked(config)
-    start = read_start(config.start)
+    carried = folder is not None and config.thawing.frozen and (folder / CARRIED).is_dir()
+    start = read_start(str(folder / CARRIED) if folder is not None and carried else config.start)
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
     transform = transform_of(config, start, source)
@@ -122,21 +130,21 @@ def judged(config: FinetuneConfig, source: Source, split: str = "report") -> str
     return config.report_split
 
 
-def evaluate(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
+def evaluate(path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None) -> Metrics:
     """Metrics of a fine-tuned network; those on a frozen encoder read the cached embeddings again."""
-    folder, predictor = open_run(path), load(path)
+    folder, predictor = open_run(path), load(path, encoder)
     config = folder.config()
     assert isinstance(config, FinetuneConfig)
     opened = reopened(folder, config, source)
     check(predictor, opened)
     if source is None:
         split = judged(config, opened, split)
-    encoder = encoder_of(predictor.network.config)
-    if encoder is None:
+    below = encoder_of(predictor.network.config)
+    if below is None:
         loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
     else:
         assert isinstance(predictor.transform, TextTransform)
-        loader = embedded_batches(opened, split, predictor.transform, encoder, batch_size=batch_size, train=False)
+        loader = embedded_batches(opened, split, predictor.transform, below, batch_size=batch_size, train=False)
     outputs, targets = outputs_of(predictor.network, loader)
     objective = predictor.card.objective()
     found = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))

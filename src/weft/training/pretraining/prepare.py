@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from weft.atomic import write_bytes
@@ -28,6 +27,7 @@ from weft.data.tokens import Tokenizer
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured
+from weft.networks.weights.outline import fill
 from weft.training.evaluation import outputs_of
 from weft.training.folder import open_run
 from weft.training.metrics import Metrics
@@ -37,6 +37,7 @@ from weft.training.pretrained import PRETRAINED, Card, write_network
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.network import HITS, MASKED, NEXT, NEXT_HITS, Pretraining, create_pretraining
 from weft.training.pretraining.objective import WordObjective
+from weft.training.reevaluation import require_there
 
 HEADS = "heads.safetensors"  # beside model.safetensors, which holds the encoder alone
 
@@ -215,17 +216,21 @@ def size_network(config: PretrainConfig, tokenizer: Tokenizer) -> TextTokensConf
     return network
 
 
-def evaluate(path: Path, source: str | None, split: str, batch_size: int) -> Metrics:
+def evaluate(path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None) -> Metrics:
     """The metrics of a finished pre-training run on its own corpus or another, cut by its tokeniser."""
     config = open_run(path).config()
     assert isinstance(config, PretrainConfig)
-    if source is not None:
+    if encoder is not None:
+        raise WeftError(f"{path} is an encoder itself; leave out --encoder")
+    if source is None:
+        require_there(path, config.source)
+    else:
         config = replace(config, source=source, reading=CorpusConfig())
     config = replace(config, optimisation=replace(config.optimisation, batch_size=batch_size))
     materials = gather_for_evaluation(config, path)
     core = materials.create()
-    core.encoder.load_state_dict(read_weights(path / "model.safetensors"))
-    core.heads.load_state_dict(read_weights(path / HEADS))
+    fill(core.encoder, path / "model.safetensors")
+    fill(core.heads, path / HEADS)
     outputs, targets = outputs_of(core, materials.batches(split))
     return {"examples": len(targets), **materials.measure(outputs, targets)}
 
@@ -235,10 +240,3 @@ def gather_for_evaluation(config: PretrainConfig, path: Path) -> PretrainingMate
     tokenizer = Tokenizer.load(path)[0]
     corpus = open_corpus(config.source, config.reading)
     return PretrainingMaterials(config, corpus, tokenizer, size_network(config, tokenizer))
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load(path.read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise WeftError(f"cannot read the weights {path}: {error}") from error

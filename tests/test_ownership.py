@@ -1,0 +1,306 @@
+"""Folders belong to the user: weft deletes and replaces what it wrote, and takes none of it for data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+import weft
+from training.runs import configure, train
+from weft.commands import compare, study, tune
+from weft.commands.main import dispatch, parse
+from weft.commands.running import default_output
+from weft.commands.study import folder_of
+from weft.data import open_source
+from weft.data.config import EMBEDDED, SourceConfig
+from weft.data.corpus.documents import text_files
+from weft.data.sources import find
+from weft.errors import WeftError
+from weft.insight.finding import Finding, Picture, Table
+from weft.networks.weights import save_weights
+from weft.ownership import claim, mark, require_output
+from weft.studies.library import STUDIES
+from weft.training import session
+from weft.training.config import RunConfig
+from weft.training.display import Silent
+from weft.training.folder import RunBusy, RunFolder, create, name_for
+
+ASKED = configure("mlp", steps=4, checkpoint_every=2)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    train(ASKED, folder)
+    return folder
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+# Deleting
+
+
+def test_prune_deletes_checkpoints_and_nothing_else(finished: Path, tmp_path: Path) -> None:
+    run, elsewhere = tmp_path / "runs" / "one", tmp_path / "elsewhere"
+    shutil.copytree(finished, run)
+    before = everything(run)
+    checkpoints = {name for name in before if name.startswith("checkpoints")}
+    (run / "checkpoints" / "notes.txt").write_text("why the rate was halved")
+    (run / "checkpoints" / "2024").mkdir()
+    (run / "checkpoints" / "2024" / "thesis.tex").write_text("precious")
+    elsewhere.mkdir()
+    (elsewhere / "state.safetensors").write_text("of another machine")
+    (run / "checkpoints" / "00000099").symlink_to(elsewhere)
+    assert dispatch(["runs", "prune", str(tmp_path / "runs"), "--apply"]) == 0
+    kept = {"checkpoints", "checkpoints/notes.txt", "checkpoints/2024", "checkpoints/2024/thesis.tex"}
+    assert everything(run) == before - checkpoints | kept | {"checkpoints/00000099"}
+    assert (elsewhere / "state.safetensors").read_text() == "of another machine"
+
+
+def test_prune_names_what_it_leaves(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(finished, tmp_path / "one")
+    (tmp_path / "one" / "checkpoints" / "notes.txt").write_text("mine")
+    for flag in ((), ("--apply",)):
+        assert dispatch(["runs", "prune", str(tmp_path), *flag]) == 0
+        assert "notes.txt, which weft did not write" in capsys.readouterr().out
+
+
+def test_prune_leaves_a_run_that_never_began_when_others_files_are_in_it(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other runs below it above all."""
+    for name in ("plain", "with-notes", "with-runs"):
+        create(tmp_path / name, ASKED).release()
+        (tmp_path / name / "checkpoints").mkdir()
+    (tmp_path / "with-notes" / "notes.txt").write_text("mine")
+    shutil.copytree(finished, tmp_path / "with-runs" / "inner")
+    assert dispatch(["runs", "prune", str(tmp_path), "--apply"]) == 0
+    said = capsys.readouterr().out
+    assert "notes.txt is not weft's" in said and "inner is not weft's" in said
+    assert not (tmp_path / "plain").exists()
+    assert (tmp_path / "with-notes" / "notes.txt").is_file() and (tmp_path / "with-notes" / "run.yaml").is_file()
+    assert (tmp_path / "with-runs" / "inner" / "model.safetensors").is_file()
+
+
+def test_prune_does_not_follow_a_link_in_the_place_of_the_checkpoints(finished: Path, tmp_path: Path) -> None:
+    run, large = tmp_path / "runs" / "one", tmp_path / "large-disk"
+    shutil.copytree(finished, run)
+    (run / "checkpoints").rename(large)
+    (run / "checkpoints").symlink_to(large)
+    before = everything(large)
+    assert dispatch(["runs", "prune", str(tmp_path / "runs"), "--apply"]) == 0
+    assert everything(large) == before and (run / "checkpoints").is_symlink()
+
+
+def test_a_process_refused_because_another_trains_in_the_folder_deletes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    other = RunFolder(path).lock()
+    with pytest.raises(RunBusy):
+        session.start(ASKED, path, Silent())
+    assert everything(path) == {".lock"}
+    other.release()
+    lock = create(path, ASKED)
+    before = everything(path)
+    with pytest.raises(WeftError, match="already holds a run"):
+        session.start(ASKED, path, Silent())
+    with pytest.raises(RunBusy):
+        session.resume(path, Silent())
+    assert everything(path) == before
+    lock.release()
+
+
+def test_a_refused_run_takes_back_its_own_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(WeftError):
+        session.start(configure("mlp", source=str(tmp_path / "nowhere")), tmp_path / "plain", Silent())
+    assert not (tmp_path / "plain").exists()
+
+    def refuse(*_: object) -> None:
+        (tmp_path / "run" / "notes.txt").write_text("written while weft was looking")
+        raise WeftError("refused late")
+
+    monkeypatch.setattr(session, "set_out", refuse)
+    with pytest.raises(WeftError, match="refused late"):
+        session.start(ASKED, tmp_path / "run", Silent())
+    assert everything(tmp_path / "run") == {"notes.txt"}
+
+
+# Replacing
+
+
+def test_a_folder_of_someone_else_is_no_output(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "report.html").write_text("mine")
+    commands = [
+        ["compare", "digits", "--output"],
+        ["study", "run", "e11", "digits", "--output"],
+        ["tune", "digits", "--model", "mlp", "--output"],
+        ["train", "digits", "--model", "mlp", "--output"],
+        ["finetune", str(tmp_path), "digits", "--seeds", "2", "--output"],
+        ["tokenizer", "pydocs", "--output"],
+    ]
+    for words in commands:
+        with pytest.raises(WeftError, match="precious"):
+            dispatch([*words, str(precious)])
+    assert everything(precious) == {"report.html"} and (precious / "report.html").read_text() == "mine"
+
+
+def test_a_leaderboard_does_not_overwrite_a_page_of_someone_else(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "one")
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(WeftError, match=r"report\.html"):
+        dispatch(["leaderboard", str(tmp_path), "--html"])
+    assert (tmp_path / "report.html").read_text() == "mine"
+    (tmp_path / "report.html").unlink()
+    for _ in range(2):  # its own it does
+        assert dispatch(["leaderboard", str(tmp_path), "--html"]) == 0
+
+
+def test_a_lens_writes_beside_other_files_and_over_its_own_alone(tmp_path: Path) -> None:
+    finding = Finding("field", "a title", "a sentence", {"map": Picture(b"png", "a map")}, Table(["a"], [[1]]))
+    (tmp_path / "mine.svg").write_text("mine")
+    for _ in range(2):
+        assert [path.name for path in finding.save(tmp_path)] == ["field-map.png", "field.csv", "field.json"]
+    (tmp_path / ".weft").unlink()
+    (tmp_path / "field.csv").write_text("mine")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    with pytest.raises(WeftError, match="weft did not write it"):
+        finding.save(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_networks_are_saved_beside_other_files_and_over_their_own_alone(finished: Path, tmp_path: Path) -> None:
+    predictor, theirs = weft.load(finished), tmp_path / "theirs"
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository" / "README.md").write_text("a card")
+    for _ in range(2):
+        predictor.save_pretrained(tmp_path / "repository")
+        save_weights(predictor.network, tmp_path / "net.safetensors")
+    theirs.mkdir()
+    (theirs / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(WeftError, match=r"config\.json"):
+        predictor.save_pretrained(theirs)
+    with pytest.raises(WeftError, match=r"config\.json"):
+        save_weights(predictor.network, theirs)
+    (theirs / "net.safetensors").write_bytes(b"their weights")
+    with pytest.raises(WeftError, match=r"net\.safetensors"):
+        save_weights(predictor.network, theirs / "net.safetensors")
+    assert everything(theirs) == {"config.json", "net.safetensors"}
+
+
+def test_a_sheet_does_not_overwrite_a_picture(tmp_path: Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "cat.png")
+    before = (tmp_path / "cat.png").read_bytes()
+    with pytest.raises(WeftError, match=r"cat\.png"):
+        dispatch(["data", "show", "digits", "--sheet", str(tmp_path / "cat.png")])
+    assert (tmp_path / "cat.png").read_bytes() == before
+
+
+def test_what_is_claimed_once_can_be_replaced(tmp_path: Path) -> None:
+    claim(tmp_path / "new" / "a.txt").write_text("1")
+    claim(tmp_path / "new" / "a.txt").write_text("2")
+    (tmp_path / "new" / "b.txt").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(WeftError):
+        claim(tmp_path / "new" / "b.txt")
+    with pytest.raises(WeftError, match=r"\.weft|a\.txt|b\.txt"):
+        require_output(tmp_path / "new")
+    mark(tmp_path / "new")
+    require_output(tmp_path / "new")
+
+
+# Default folders
+
+
+def test_default_folders_are_those_of_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever path it is named; embedded sets keep their plain names."""
+    for place in ("a", "b"):
+        (tmp_path / place / "photos").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a")
+    ways = ["photos", "./photos/", str(tmp_path / "a" / "photos"), "../a/photos"]
+    assert len({compare.default_output(way) for way in ways}) == 1
+    assert compare.default_output("photos") != compare.default_output("../b/photos")
+    assert compare.default_output("photos").name.startswith("photos-")
+    assert compare.default_output("digits") == Path("comparisons/digits")
+    assert name_for("hub:one/set") != name_for("hub:two/set")
+    one, other = (RunConfig(source=way, model="mlp") for way in ("photos", "../b/photos"))
+    assert default_output(one) != default_output(other)
+    assert tune.default_output(one) != tune.default_output(other)
+    asked = [parse(study.Arguments, "study", ["run", "e10", way]) for way in ("photos", "../b/photos")]
+    assert len({folder_of(arguments, STUDIES["e10"]) for arguments in asked}) == 2
+    for awkward in ("..", "/", "a/" + "x" * 300, "\udcff", "a b/c:d*?"):
+        assert 0 < len(name_for(awkward)) < 80 and not set(name_for(awkward)) & set("/:*? ")
+
+
+def test_the_embedded_sets_are_the_ones_that_can_be_read() -> None:
+    assert set(find.EMBEDDED) == set(EMBEDDED)
+
+
+# Not data
+
+
+def pictures(folder: Path, count: int = 3) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        Image.fromarray(torch.full((8, 8, 3), number * 20, dtype=torch.uint8).numpy()).save(folder / f"{number}.png")
+
+
+def test_what_weft_wrote_into_a_source_is_not_its_data(finished: Path, tmp_path: Path) -> None:
+    root = tmp_path / "photos"
+    for name in ("cats", "dogs"):
+        pictures(root / name, 6)
+    before = open_source(str(root), SourceConfig())
+    shutil.copytree(finished, root / "runs" / "photos-mlp")
+    pictures(root / "runs" / "photos-mlp" / "insight")
+    (root / "runs" / "notes.txt").write_text("mine")
+    pictures(root / "comparisons" / "photos" / "logs")
+    (root / "comparisons" / "photos" / "study.json").write_text("{}")
+    pictures(root / "resnet18-insight")
+    mark(root / "resnet18-insight")
+    pictures(root / "tuning" / "photos-mlp" / "trials")
+    mark(root / "tuning" / "photos-mlp")
+    shutil.copytree(finished, root / "cats" / "run")
+    pictures(root / "cats" / "run")
+    Image.new("RGB", (9, 9)).save(claim(root / "cats" / "cats.png"))
+    after = open_source(str(root), SourceConfig())
+    assert after.classes == ["cats", "dogs"]
+    assert after.fingerprint == before.fingerprint and len(after.notes) == len(before.notes)
+
+
+def test_a_class_may_be_called_like_a_folder_of_weft(tmp_path: Path) -> None:
+    for name in ("comparisons", "runs"):
+        pictures(tmp_path / name, 6)
+    assert open_source(str(tmp_path), SourceConfig()).classes == ["comparisons", "runs"]
+
+
+def test_pictures_without_classes_are_not_mixed_with_those_of_weft(tmp_path: Path) -> None:
+    pictures(tmp_path, 8)
+    before = open_source(str(tmp_path), SourceConfig(task="none")).fingerprint
+    pictures(tmp_path / "vit-insight")
+    mark(tmp_path / "vit-insight")
+    assert open_source(str(tmp_path), SourceConfig(task="none")).fingerprint == before
+
+
+def test_a_corpus_does_not_grow_by_what_was_made_of_it(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("a text")
+    shutil.copytree(finished, tmp_path / "runs" / "words")
+    (tmp_path / "runs" / "words" / "log.txt").write_text("a log")
+    mark(tmp_path / "vocabulary")
+    (tmp_path / "vocabulary" / "vocab.txt").write_text("a\nb\n")
+    assert text_files(tmp_path) == [tmp_path / "one.txt"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_sentence(tmp_path: Path) -> None:
+    if os.getuid() == 0:
+        pytest.skip("root may write anywhere")
+    tmp_path.chmod(0o500)
+    with pytest.raises(WeftError, match="cannot write"):
+        claim(tmp_path / "a.txt")
+    tmp_path.chmod(0o700)
