@@ -59,6 +59,16 @@ def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path, capsys):
     assert "thesis.txt" in capsys.readouterr().err
 
 
+def test_a_comparison_that_lacks_a_run_is_shown_and_ends_with_exit_code_1(tmp_path: Path, capsys, monkeypatch):
+    study = make_study(tmp_path, ARMS)
+    (study.run_folder(study.jobs[0]).path / "record.json").unlink()
+    monkeypatch.setattr("weft.studies.comparison.compare", lambda *_: study)
+    assert weft("compare", "--output", str(tmp_path)) == 1
+    printed = capsys.readouterr()
+    assert "vit_nano_p4_32" in printed.out and (tmp_path / "report.html").is_file()
+    assert printed.err.count("\n") == 1 and "1 of 7 runs" in printed.err and "mlp, seed 0: not run yet" in printed.err
+
+
 def test_a_leaderboard_is_drawn_again_from_records(tmp_path: Path, capsys):
     make_study(tmp_path, ARMS)
     assert weft("leaderboard", str(tmp_path), "--html") == 0

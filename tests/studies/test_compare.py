@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from studies.conftest import asked
+from studies.fabricated import make_study
+from weft.errors import WeftError
 from weft.studies.checkpoints import compare_two
-from weft.studies.comparison import compare
+from weft.studies.comparison import compare, earlier
 from weft.studies.drawing import draw
 from weft.studies.results import collect
 from weft.training.folder import RunFolder
@@ -107,6 +109,17 @@ def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Pa
     after = stamps(tmp_path / "study")
     assert 2 <= len(before) < 5 and all(study.finished(job) for job in study.jobs)
     assert len(after) == 5 and {name: after[name] for name in before} == before
+
+
+def test_a_damaged_study_is_written_anew_where_there_are_runs_beside_it(tmp_path: Path):
+    make_study(tmp_path / "ours", {"mlp": 0.9})
+    (tmp_path / "theirs").mkdir()
+    for name in ("ours", "theirs"):
+        (tmp_path / name / "study.json").write_text('{"for')
+    said: list[str] = []
+    assert earlier(tmp_path / "ours", said.append) == {} and "written anew" in said[0]
+    with pytest.raises(WeftError, match="choose another --output"):
+        earlier(tmp_path / "theirs", said.append)
 
 
 def test_two_given_checkpoints_are_compared_by_mcnemar(finished: Path):

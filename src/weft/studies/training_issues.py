@@ -111,12 +111,13 @@ def per_example(paths: list[Path]) -> Scores:
 
 
 def early_losses(paths: list[Path]) -> Scores:
-    """(seeds, 1): mean training loss over the first third of each run."""
+    """(seeds, 1): mean training loss over the first third of each run, or the first that was noted."""
     means = []
     for path in paths:
         record = RunFolder(path).record() or {}
-        losses = [e["loss"] for e in record["curve"] if e["kind"] == "train" and e["step"] <= EARLY * record["steps"]]
-        means.append([float(np.mean(losses))])
+        points = [event for event in record["curve"] if event["kind"] == "train"]
+        early = [event["loss"] for event in points if event["step"] <= EARLY * record["steps"]]
+        means.append([float(np.mean(early or [points[0]["loss"]]))])
     return np.array(means)
 
 
