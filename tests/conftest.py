@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # where a test has two threads, a waiting one leaves its core alone
+# a checkpoint waits for the disk, which no test is about: files are kept in memory where there is plenty
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 # the cache of whoever runs the tests is left alone; one folder for all workers, kept for the next time
 os.environ.setdefault("WEFT_CACHE", str(Path(tempfile.gettempdir()) / f"weft-tests-{getpass.getuser()}"))
 

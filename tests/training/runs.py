@@ -9,6 +9,8 @@ import json
 import multiprocessing
 import os
 import random
+import signal
+import socket
 import tempfile
 import time
 from dataclasses import replace
@@ -16,6 +18,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from weft.data.config import TransformConfig
@@ -23,11 +26,16 @@ from weft.training import session
 from weft.training.checkpoints import Checkpoint, CheckpointStore
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.display import Silent
+from weft.training.folder import create
 from weft.training.journal import read_events
+from weft.training.state import Progress
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["training.runs", "sklearn.datasets", "sklearn.metrics", "torch._dynamo", "weft.networks.vit"]
+    [
+        *("training.runs", "sklearn.datasets", "sklearn.metrics", "torch._dynamo", "weft.networks.vit"),
+        *("lightning_fabric", "lightning_fabric.strategies.model_parallel", "torch.distributed.fsdp"),
+    ]
 )
 
 TEXT = {"max_length": 32, "vocab_size": 512}
@@ -88,6 +96,17 @@ def train(config: RunConfig, folder: Path) -> dict[str, Any]:
     return record
 
 
+class Stop(Silent):
+    """Sends this process a signal when the run reaches a step, after so many roll-backs at least."""
+
+    def __init__(self, step: int, number: int = signal.SIGTERM, rollbacks: int = 0) -> None:
+        self.step, self.number, self.rollbacks = step, number, rollbacks
+
+    def point(self, progress: Progress, event: dict[str, Any]) -> None:
+        if event["kind"] == "train" and progress.step == self.step and len(progress.rollbacks) >= self.rollbacks:
+            os.kill(os.getpid(), self.number)
+
+
 def begin_or_resume(config: RunConfig, folder: Path) -> None:
     """What a process does: start the run, or go on where it stands. Exits with 128 + signal when interrupted."""
     if (folder / "run.yaml").exists():
@@ -101,6 +120,35 @@ def spawn(config: RunConfig, folder: Path) -> ForkServerProcess:
     process = SERVER.Process(target=begin_or_resume, args=(config, folder))
     process.start()
     return process
+
+
+def train_together(config: Any, folder: Path, strategy: str = "ddp") -> None:
+    """Start a run, or go on with it, in two processes that find each other as those of torchrun do."""
+    if not (folder / "run.yaml").exists():
+        create(folder).write_asked(replace(config, execution=replace(config.execution, strategy=strategy)))
+    processes = ranks(config, folder)
+    for process in processes:
+        process.join(300)
+    assert [process.exitcode for process in processes] == [0, 0]
+
+
+def ranks(config: Any, folder: Path) -> list[ForkServerProcess]:
+    """Two processes of one run, started."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [SERVER.Process(target=as_rank, args=(rank, port, config, folder)) for rank in (0, 1)]
+    for process in processes:
+        process.start()
+    return processes
+
+
+def as_rank(rank: int, port: int, config: Any, folder: Path) -> None:
+    """What torchrun tells a process of two, and then the run."""
+    world = {"WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "GROUP_RANK": 0, "MASTER_PORT": port}
+    os.environ |= {name: str(number) for name, number in {"RANK": rank, "LOCAL_RANK": rank, **world}.items()}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "tests"}
+    begin_or_resume(config, folder)
 
 
 def interrupt(process: ForkServerProcess, folder: Path, how: int, chance: random.Random) -> bool:
@@ -134,6 +182,20 @@ def assert_same_bits(one: Checkpoint, other: Checkpoint) -> None:
         for event in numbers["rollbacks"]:
             event.pop("seconds", None)
     assert json.dumps(timeless[0], sort_keys=True) == json.dumps(timeless[1], sort_keys=True)
+
+
+def assert_close(one: Path, other: Path, tolerance: float = 1e-4) -> None:
+    """Weights of two runs equal within float rounding (differences of 2e-7 were seen)."""
+    first, second = last_checkpoint(one), last_checkpoint(other)
+    assert first.step == second.step
+    for name, value in first.tensors.items():
+        if name.startswith("model."):
+            # a key's bias has no gradient but rounding (softmax ignores it), which Adam makes as large as any other
+            slack = 1e-4 if name.endswith("qkv.bias") else 1e-6
+            torch.testing.assert_close(second.tensors[name], value, rtol=tolerance, atol=slack, msg=f"{name} differs")
+    pair = [[event for event in curve(path) if event["kind"] == "evaluation"] for path in (one, other)]
+    for mine, theirs in zip(*pair, strict=True):
+        assert mine["select_loss"] == pytest.approx(theirs["select_loss"], rel=tolerance)
 
 
 def curve(folder: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from training.runs import assert_same_bits, configure, curve, last_checkpoint, train
+from training.runs import Stop, assert_same_bits, configure, curve, last_checkpoint, train
 from weft.errors import WeftError
 from weft.training import prepare, session
 from weft.training.checkpoints import CheckpointStore
@@ -22,7 +21,6 @@ from weft.training.display import Silent
 from weft.training.ema import MovingAverage
 from weft.training.journal import Journal, read_events
 from weft.training.objective import create_objective
-from weft.training.state import Progress
 from weft.training.verification import verify
 from weft.training.watch import Watch, concerned
 
@@ -283,17 +281,6 @@ def test_a_network_that_never_leaves_chance_starts_over_and_then_says_so(tmp_pat
     record = train(config, tmp_path / "run")
     assert [event["to"] for event in record["rollbacks"]] == [0, 0, 0]
     assert all("that of a guess" in event["why"] for event in record["rollbacks"])
-
-
-class Stop(Silent):
-    """Sends this process a signal when the run reaches a step, after so many roll-backs at least."""
-
-    def __init__(self, step: int, number: int = signal.SIGTERM, rollbacks: int = 0) -> None:
-        self.step, self.number, self.rollbacks = step, number, rollbacks
-
-    def point(self, progress: Progress, event: dict[str, Any]) -> None:
-        if event["kind"] == "train" and progress.step == self.step and len(progress.rollbacks) >= self.rollbacks:
-            os.kill(os.getpid(), self.number)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

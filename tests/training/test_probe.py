@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from training.runs import assert_same_bits, configure, last_checkpoint, train
-from training.test_loop import Stop
+from training.runs import Stop, assert_same_bits, configure, last_checkpoint, train
 from weft import machine
 from weft.data.loader import Batch
 from weft.errors import WeftError

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 import formats
-from training.runs import assert_same_bits, configure, curve, last_checkpoint, train
-from training.test_loop import Stop
+from training.runs import Stop, assert_same_bits, configure, curve, last_checkpoint, train
 from weft.training import session
 from weft.training.reevaluation import evaluate_run
 from weft.training.scaling import INTERVAL, Scaling, scaling_for

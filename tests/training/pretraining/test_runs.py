@@ -13,9 +13,7 @@ import torch
 
 import weft
 from data.corpus import texts
-from training.runs import assert_same_bits, curve, last_checkpoint
-from training.test_distribution import assert_close, train_together
-from training.test_loop import Stop
+from training.runs import Stop, assert_close, assert_same_bits, curve, last_checkpoint, train_together
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
 from weft.training import session
@@ -99,13 +97,12 @@ def test_micro_batches_change_nothing_but_rounding(corpus: Path, tmp_path: Path)
     assert_close(tmp_path / "whole", tmp_path / "parts")
 
 
-@pytest.mark.slow
 def test_two_processes_equal_one(corpus: Path, tmp_path: Path) -> None:
     """Pairs of many lengths, both tasks, dropout, and a batch that two ranks cannot share evenly."""
     config = configure(corpus, model="bert_tiny", masking=MaskingConfig(next_sentence=True))
     config = replace(config, optimisation=replace(config.optimisation, batch_size=7, accumulate=2))
     finished(config, tmp_path / "one")
-    train_together(config, tmp_path / "two", "--strategy", "ddp")  # type: ignore[arg-type]
+    train_together(config, tmp_path / "two")
     assert_close(tmp_path / "one", tmp_path / "two")
 
 
