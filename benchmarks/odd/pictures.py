@@ -103,7 +103,7 @@ CASES = (
         {},
         {0: "", 2: "p/cat"},
         "weft data show p --sheet p/cat/s.png",
-        writes=("p/cat/s.png",),
+        writes=("p/cat/s.png", "p/cat/.weft"),
     ),
     show(
         "a sheet into a folder that is missing",

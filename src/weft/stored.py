@@ -30,7 +30,7 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
         with path.open("rb") as file:
             content = file.read(limit + 1)
     except OSError as error:
-        raise Damaged(f"cannot read {path}: {error.strerror}") from error
+        raise Damaged(f"cannot read {path}: {error.strerror}; give a file that can be read") from error
     if len(content) > limit:
         raise Damaged(f"{path} has more than the {limit >> 20} MiB that such a file may have; restore it")
     return content

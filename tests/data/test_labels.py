@@ -12,6 +12,7 @@ import pytest
 
 from data.made import encoded, sentence
 from weft.data import batches, open_source
+from weft.data.config import SourceConfig
 from weft.data.labels import look_alikes, wide
 from weft.errors import WeftError
 
@@ -106,3 +107,14 @@ def test_an_infinite_target_is_named(csv_file):
     with pytest.raises(WeftError, match=r"line 9: the target inf is no number"):
         open_source(path)
     assert open_source(path, on_bad="skip").task == "regression"
+
+
+def test_a_flag_for_columns_is_told_where_there_are_none() -> None:
+    notes = open_source("digits", SourceConfig(target="x")).notes
+    assert any("--target x was not used" in note for note in notes)
+
+
+def test_two_classes_are_not_made_of_three(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"{n},{'abc'[n % 3]}\n" for n in range(30)))
+    with pytest.raises(WeftError, match=r"binary .* 3; use --task classes"):
+        open_source(str(tmp_path / "a.csv"), SourceConfig(task="binary"))

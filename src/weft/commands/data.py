@@ -57,6 +57,8 @@ class Arguments:
 
 def run(arguments: Arguments) -> None:
     """Do what the first word asks."""
+    if arguments.rows < 0:
+        raise WeftError(f"--rows {arguments.rows}: give a number of rows, 0 for none")
     console = terminal.console()
     if arguments.action == "list":
         list_sources(console)

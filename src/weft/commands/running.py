@@ -197,7 +197,8 @@ def left_behind(arguments: Arguments) -> Path | None:
 def run_name(config: AnyConfig) -> str:
     """A readable name: source, network and seed."""
     source = name_for(config.source) if config.source else "run"
-    return f"{source}-{config.model}-seed{config.seed}"
+    model = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in config.model)
+    return f"{source}-{model}-seed{config.seed}"
 
 
 def default_output(config: AnyConfig) -> Path:

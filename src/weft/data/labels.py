@@ -148,6 +148,8 @@ def _classes(names: list[str], task: Task | None) -> Labels:
     if len(names) < 2:
         found = f"only the class {names[0]!r}" if names else "no label at all"
         raise WeftError(f"the target has {found}; a classifier needs two classes, or use --task none")
+    if task == "binary" and len(names) != 2:
+        raise WeftError(f"--task binary is for two classes and the target has {len(names):,}; use --task classes")
     return Labels(task or _by_count(names), tuple(names))
 
 

@@ -34,7 +34,7 @@ class Opening:
         roles = assign(reading.tables, self._labelled())
         self.notes += roles.notes
         self.splits = self._splits(roles)
-        self.notes += [*self._about_labels(), *self.ledger.notes()]
+        self.notes += [*self._about_labels(), *self._about_columns(), *self.ledger.notes()]
 
     def _labels(self) -> Labels:
         tables = [table for table in self.reading.tables.values() if table.labelled]
@@ -62,6 +62,13 @@ class Opening:
         if single := [repr(name) for name, count in rows.items() if count == 1]:
             more = f" and {len(single) - 3} more" if len(single) > 3 else ""
             yield f"of {', '.join(single[:3])}{more} there is one row only, too few to learn a class from"
+
+    def _about_columns(self) -> Iterator[str]:
+        """Flags that choose columns where there are none."""
+        for flag, wish in {"--target": self.config.target, "--inputs": self.config.inputs}.items():
+            if wish is not None and not self.reading.columns:
+                given = wish if isinstance(wish, str) else " ".join(wish)
+                yield f"{flag} {given} was not used: {self.name} has no columns"
 
     def _rows_of_classes(self) -> dict[str, int]:
         """Class -> rows in all splits; nothing of a streamed source, whose labels would have to be read again."""

@@ -127,7 +127,9 @@ def _free(path: Path) -> bool:
 
 def _transform(source: Source) -> ImageTransform:
     if source.modality != "image":
-        raise WeftError(f"{source.name} holds no images but {source.modality}s; sheets and augmentation are for images")
+        raise WeftError(
+            f"{source.name} holds no images but {source.modality}s; sheets are for images: give a source of images"
+        )
     transform = fit(source, TransformConfig(normalize="unit"))
     assert isinstance(transform, ImageTransform)
     return transform

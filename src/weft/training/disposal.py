@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from weft.networks.config import CARRIED
@@ -57,8 +57,15 @@ def foreign_files(run: Path) -> list[Path]:
     return [*strangers(run, {*EARLY, CARRIED, "checkpoints"}), *foreign_checkpoints(run / "checkpoints"), *carried]
 
 
-def discard_early(run: Path) -> None:
-    """Delete the files of a run that never began, and its folder if nothing else is in it."""
+def missing_folders(run: Path) -> list[Path]:
+    """The folders that a new run makes, the innermost first."""
+    return [folder for folder in (run, *run.parents) if not folder.exists()]
+
+
+def discard_early(run: Path, made: Collection[Path] = ()) -> None:
+    """Delete the files of a run that never began, its folder, and those `made` for it, if nothing else is in them."""
     discard_checkpoints(run / "checkpoints")
     discard(run / CARRIED, carried_names(run / CARRIED))
     discard(run, EARLY)
+    for folder in made:
+        discard(folder, ())

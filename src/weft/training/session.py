@@ -22,7 +22,7 @@ from weft.training import folder as run_folder
 from weft.training.checkpoints import CheckpointStore
 from weft.training.course import TrainingFailed
 from weft.training.display import Silent, choose_display, duration
-from weft.training.disposal import discard_early
+from weft.training.disposal import discard_early, missing_folders
 from weft.training.ema import MovingAverage
 from weft.training.evaluation import outputs_of, weights_of
 from weft.training.fabric import Team, join
@@ -65,13 +65,13 @@ def start(
     started = time.perf_counter()
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config)
-    folder = RunFolder(path)
+    folder, made = RunFolder(path), missing_folders(path)
     lock = run_folder.create(path, config) if team.rank == 0 else None
     try:
         return work(folder, config, team, display or choose_display(team.rank), started, opened, known, lock)
     except WeftError:
         if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
-            discard_early(path)
+            discard_early(path, made)
         raise
     finally:
         if lock is not None:

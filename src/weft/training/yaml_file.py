@@ -77,9 +77,11 @@ def read_mapping(path: Path) -> dict[str, Any]:
         check_events(text, path)
         values = yaml.load(text, LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise WeftError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise WeftError(
+            f"{path} is not valid YAML ({' '.join(str(error).split())}); repair it, or write one with --print-config"
+        ) from error
     if not isinstance(values, dict):
-        raise WeftError(f"{path} holds no mapping of keys to values")
+        raise WeftError(f"{path} holds no mapping of keys to values; write one with --print-config")
     return values
 
 

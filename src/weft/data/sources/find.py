@@ -60,7 +60,7 @@ def reader_of(path: Path) -> Reader:
         raise WeftError(f"{path} is neither a regular file nor a folder; copy its content into a file")
     endings = {file.suffix.lower() for file in iterate_data(path)}
     if not endings:
-        raise WeftError(f"{path} is an empty folder: there is no file in it or below it")
+        raise WeftError(f"{path} is an empty folder: there is no file in it or below it; give one that holds data")
     if any(idx.NAME.match(file.name) for file in path.iterdir()):
         return idx.read_idx
     for ending in (".parquet", ".tar", *delimited.ENDINGS):

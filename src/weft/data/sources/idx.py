@@ -82,6 +82,10 @@ def _fill(array: NDArray[np.uint8], stream: Any) -> int:
 def _shape(stream: Any, file: Path, dimensions: int) -> tuple[int, ...]:
     kind, rank = struct.unpack(">HBB", stream.read(4))[1:]
     if kind != 8 or rank != dimensions:
-        raise WeftError(f"{file} has type {kind} and {rank} dimensions, not unsigned bytes in {dimensions}")
+        raise WeftError(
+            f"{file} has type {kind} and {rank} dimensions, not unsigned bytes in {dimensions}; fetch it anew"
+        )
     shape: tuple[int, ...] = struct.unpack(f">{rank}I", stream.read(4 * rank))
+    if 0 in shape:
+        raise WeftError(f"{file} holds nothing: its shape is {' × '.join(map(str, shape))}; fetch it anew")
     return shape

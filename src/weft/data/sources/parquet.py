@@ -35,6 +35,8 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
         shards = ParquetShards(members, columns, root)
         tables[split] = shards if stream else _in_memory(shards)
     notes = list(columns.notes)
+    if columns.target and not any(table.labelled for table in tables.values()):
+        notes.append(f"no row has a label in {columns.target!r}")
     return Reading(columns.modality, tables, digest_files(files, root), columns.names, list(columns.inputs), notes)
 
 
@@ -50,7 +52,10 @@ class ParquetShards:
             metadata = _metadata(file)
             needed = {name for name in columns.wanted if name in self.present or name in columns.inputs}
             if lacking := needed - set(_schema(file).names):
-                raise WeftError(f"{file} lacks the columns {', '.join(sorted(lacking))}, which other files have")
+                raise WeftError(
+                    f"{file} lacks the columns {', '.join(sorted(lacking))}, which other files have; "
+                    "add them, or move the file away"
+                )
             self.groups += [(file, number) for number in range(metadata.num_row_groups)]
             rows += [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         self.rows = np.array(rows, dtype=np.int64)
@@ -72,7 +77,9 @@ class ParquetShards:
             with pq.ParquetFile(file) as opened:
                 return opened.read_row_group(group, [name for name in columns if name in self.present])
         except (pa.ArrowException, OSError) as error:
-            raise WeftError(f"{file} row group {group} cannot be read: {error}") from error
+            raise WeftError(
+                f"{file} row group {group} cannot be read ({error}); the file is damaged: fetch or write it anew"
+            ) from error
 
     def place(self, row: int) -> str:
         """File and row of a row of the split."""
@@ -142,11 +149,13 @@ def _schema(file: Path) -> pa.Schema:
     try:
         return _metadata(file).schema.to_arrow_schema()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise WeftError(f"the schema of {file} cannot be read: {error}") from error
+        raise WeftError(
+            f"the schema of {file} cannot be read ({error}); the file is damaged: fetch or write it anew"
+        ) from error
 
 
 def _metadata(file: Path) -> pq.FileMetaData:
     try:
         return pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
-        raise WeftError(f"{file} is not a readable Parquet file: {error}") from error
+        raise WeftError(f"{file} is not a readable Parquet file ({error}); fetch or write it anew") from error

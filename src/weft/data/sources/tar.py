@@ -142,7 +142,7 @@ def _index(file: Path) -> list[Run]:
                 runs[-1].stop = member.offset_data + -(-member.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
                 archive.members = []  # type: ignore[attr-defined]  # or the list of members grows with the file
     except (tarfile.TarError, OSError) as error:
-        raise WeftError(f"{file} is not a readable tar file ({error})") from error
+        raise WeftError(f"{file} is not a readable tar file ({error}); write it anew, uncompressed") from error
     if runs and runs[-1].stop > file.stat().st_size:
         raise WeftError(f"{file} is truncated: its last sample ends after the file does")
     return runs
