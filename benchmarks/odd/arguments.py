@@ -79,7 +79,7 @@ REFUSED: dict[str, str | tuple[str, ...]] = {  # line -> what the sentence names
     f"{TRAIN} --network width": "width",
     f"{TRAIN} --network nonsense=1": "nonsense",
     f"{TRAIN} --network hidden=[0]": "hidden",
-    f"{TRAIN} --network hidden=[1000000000,1000000000]": "parameters",
+    f"{TRAIN} --network hidden=[1000000000,1000000000]": "hidden",
     f"{TRAIN} --network 'hidden=!!python/object/apply:os.system [id]'": "hidden",
     f"{TRAIN} --resume no/such": "no/such",
     f"{TRAIN} --recipe digits/mixer --config x.yaml": ("--recipe", "--config"),
