@@ -194,10 +194,10 @@ CASES = (
     run(
         "a text that is a formula",
         {},
-        "weft predict RUN --text =cmd --text +1 --text @x",
+        "weft predict RUN --text =cmd --text +cmd --text @x",
         {0: "probability_1"},
         "text",
-        never=("\n=cmd", "\n+1", "\n@x"),
+        never=("\n=cmd", "\n+cmd", "\n@x"),
     ),
     run(
         "looked into where a file is", {"insight": "dear"}, "weft inspect RUN activations", {2: "insight"}, seconds=120

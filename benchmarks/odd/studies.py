@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,12 @@ Steps = Iterator[tuple[Ended, Ends]]
 def compared(name: str, changed: dict[str, Content], command: str, ends: Ends, **more: Any) -> Case:
     """A command on a finished comparison in which some files are changed; it may draw the report again."""
     files = {"C": made("comparison"), **{f"C/{file}": content for file, content in changed.items()}}
-    return Case(name, files, command, ends, **{"writes": ("C/*",), "changes": ("C/*",), "seconds": 180, **more})
+    return Case(name, files, command, ends, **{"writes": ("C/*",), "changes": ("C/*",), "seconds": 300, **more})
 
 
 def told(name: str, files: dict[str, Content], story: Any, writes: tuple[str, ...], **more: Any) -> Case:
     """Several commands."""
-    return Case(name, files, story, writes=writes, **{"seconds": 180, **more})
+    return Case(name, files, story, writes=writes, **{"seconds": 300, **more})
 
 
 def at_once(place: Place) -> Steps:
@@ -60,11 +61,11 @@ def ended_by(number: int) -> Any:
     """A comparison is ended by a signal, and the same line goes on."""
 
     def story(place: Place) -> Steps:
-        running = place.start(f"{COMPARE.replace('--steps 4', '--steps 400')} --output C")
+        running = place.start(f"{COMPARE.replace('--steps 4', '--steps 1500')} --output C")
         place.wait_for("C/runs/*/metrics.jsonl")
         running.signal(number)
         yield running.end(), {130: ""} if number != signal.SIGKILL else {-9: ""}
-        yield place.run(f"{COMPARE.replace('--steps 4', '--steps 400')} --output C"), DONE
+        yield place.run(f"{COMPARE.replace('--steps 4', '--steps 1500')} --output C"), DONE
 
     return story
 
@@ -85,7 +86,7 @@ def interrupted(number: int) -> Any:
             running = place.start(line)
             place.wait_for("RUN/checkpoints/*")
             running.signal(number)
-            yield running.end(), {128 + number if number == signal.SIGTERM else 130: "--resume RUN"}
+            yield running.end(), {130: "--resume RUN"}
 
     return story
 
@@ -93,8 +94,9 @@ def interrupted(number: int) -> Any:
 def before_it_began(place: Place) -> Steps:
     """Ctrl-C while Python still imports."""
     running = place.start(LONG)
+    time.sleep(1.0)
     running.signal(signal.SIGINT)
-    yield running.end(), {130: "", -2: ""}
+    yield running.end(), {130: ""}
 
 
 def two_in_a_folder(place: Place) -> Steps:
@@ -129,7 +131,7 @@ def crashing(name: str, how: str, command: str, ends: Ends, **more: Any) -> Case
         path = machine.environment(folder, how)["PYTHONPATH"]
         yield place.run(f"export PYTHONPATH={path}:$PYTHONPATH; {command}"), ends
 
-    return Case(name, {}, story, writes=("RUN/*", "C/*"), **{"seconds": 180, **more})
+    return Case(name, {}, story, writes=("RUN/*", "C/*"), **{"seconds": 300, **more})
 
 
 TRAIN = "weft train digits --model mlp --steps 30 --output RUN"
