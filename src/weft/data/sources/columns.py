@@ -44,7 +44,11 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
     """Read the meaning off names, types and the metadata that `datasets` writes; `config` has the last word."""
     name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
     if count != 1:
-        fault = f"{count} columns called {name!r}; give each a name of its own" if count else "no columns"
+        fault = (
+            f"{count} columns called {name!r}; give each a name of its own"
+            if count
+            else "no columns; give a file with an input and a target"
+        )
         raise WeftError(f"{where} has {fault}")
     kinds = {field.name: _kind(field.type) for field in schema}
     for wish in [config.target, config.group, *(config.inputs or ())]:

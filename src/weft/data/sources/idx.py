@@ -29,7 +29,7 @@ def read_idx(root: Path, config: SourceConfig) -> Reading:
             continue
         labels = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
         if not labels.is_file():
-            raise WeftError(f"{images.name} has no labels beside it: {labels.name} is missing")
+            raise WeftError(f"{images.name} has no labels beside it: {labels.name} is missing; fetch it")
         split = "test" if match[1] == "t10k" else match[1]
         tables[split] = _table(images, labels, config.memory)
         used += [images, labels]
@@ -39,7 +39,9 @@ def read_idx(root: Path, config: SourceConfig) -> Reading:
 def _table(images: Path, labels: Path, most: int) -> Table:
     pixels, targets = _array(images, 3, most), _array(labels, 1, most)
     if len(pixels) != len(targets):
-        raise WeftError(f"{images.name} has {len(pixels)} images and {labels.name} {len(targets)} labels")
+        raise WeftError(
+            f"{images.name} has {len(pixels)} images and {labels.name} {len(targets)} labels; fetch them anew"
+        )
     return Table(pixels[:, None], targets.astype(np.int64), lambda row: f"{images.name} row {row}")
 
 
@@ -82,6 +84,8 @@ def _fill(array: NDArray[np.uint8], stream: Any) -> int:
 def _shape(stream: Any, file: Path, dimensions: int) -> tuple[int, ...]:
     kind, rank = struct.unpack(">HBB", stream.read(4))[1:]
     if kind != 8 or rank != dimensions:
-        raise WeftError(f"{file} has type {kind} and {rank} dimensions, not unsigned bytes in {dimensions}")
+        raise WeftError(
+            f"{file} has type {kind} and {rank} dimensions, not unsigned bytes in {dimensions}; fetch it anew"
+        )
     shape: tuple[int, ...] = struct.unpack(f">{rank}I", stream.read(4 * rank))
     return shape
