@@ -98,7 +98,9 @@ class Opening:
         """Train, select and, where the source has no reporting split, report, out of one table."""
         rows, targets = self._checked(roles.train, table)
         if self.labels.classes and len(np.unique(targets)) < 2:
-            raise WeftError(f"{self.name} has one class only in its training rows; a classifier needs two")
+            raise WeftError(
+                f"{self.name} has one class only in its training rows; a classifier needs two: add rows of another"
+            )
         parts: dict[str, Split] = {}
         if roles.report is None:
             held, _ = self._cut(table, rows, targets, self.config.report, "report")
@@ -155,7 +157,7 @@ class Opening:
     def _streamed(self, shards: Shards, keep: Any, origin: str) -> StreamSplit:
         split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin)
         if len(split) < 2:
-            raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; it needs two at least")
+            raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; add rows, it needs two at least")
         return split
 
     def _checked(self, name: str, table: Table) -> tuple[Index, NDArray[Any]]:
@@ -167,7 +169,9 @@ class Opening:
         table.name, table.skipped = name, {*faults, *blank}
         rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
         if len(rows) < 2:
-            raise WeftError(f"the split {name!r} of {self.name} has {len(rows)} usable rows; it needs two at least")
+            raise WeftError(
+                f"the split {name!r} of {self.name} has {len(rows)} usable rows; add rows, it needs two at least"
+            )
         return rows, targets[rows]
 
     def _blank(self, name: str, table: Table) -> set[int]:

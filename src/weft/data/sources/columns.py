@@ -47,7 +47,7 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
         fault = (
             f"{count} columns called {name!r}; give each a name of its own"
             if count
-            else "no columns; give a table with a header"
+            else "no columns; give a file with an input and a target"
         )
         raise WeftError(f"{where} has {fault}")
     kinds = {field.name: _kind(field.type) for field in schema}

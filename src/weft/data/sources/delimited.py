@@ -83,12 +83,12 @@ def _table(files: list[tuple[Path, Lines]], columns: Columns) -> Table:
     names: list[str] = []
     for file, lines in files:
         if lines.names != whole.names:
-            raise WeftError(f"{file} has the columns {', '.join(lines.names)}, not {', '.join(whole.names)}")
-        if lacking := set(columns.inputs) - set(lines.names):
             raise WeftError(
-                f"{file} lacks the columns {', '.join(sorted(lacking))}, which other files have; "
-                "add them, or move the file away"
+                f"{file} has the columns {', '.join(lines.names)}, not {', '.join(whole.names)}; make them alike"
             )
+        if lacking := set(columns.inputs) - set(lines.names):
+            lacked = ", ".join(sorted(lacking))
+            raise WeftError(f"{file} lacks the columns {lacked}, which other files have; add them, or use --inputs")
         whole.faults |= {len(whole.rows) + row: why for row, why in lines.faults.items()}
         whole.rows += lines.rows
         names += [f"{file.name} line {line}" for line in lines.places]
@@ -134,7 +134,7 @@ def _read_csv(stream: TextIO, file: Path) -> Lines:
     rows = _rows(stream, delimiter, file)
     _, head = next(rows, (0, []))
     if not head:
-        raise WeftError(f"{file} is empty; give a file with a header and rows")
+        raise WeftError(f"{file} is empty; give a file with rows in it")
     numbers = all(math.isfinite(as_number(cell)) for cell in head)
     lines = Lines([f"c{number}" for number in range(len(head))] if numbers else _names(head, file))
     lines.commas = delimiter != ","
@@ -218,7 +218,7 @@ def _read_json(stream: TextIO, file: Path) -> Lines:
         fault = fault or (f"the row lacks {', '.join(lacking)}" if lacking else None)
         lines.add(number, [row.get(name) for name in lines.names], fault)
     if lines is None:
-        raise WeftError(f"{file} is empty; give a file with a header and rows")
+        raise WeftError(f"{file} is empty; give a file with rows in it")
     return lines
 
 

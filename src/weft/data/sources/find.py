@@ -54,13 +54,13 @@ def reader_of(path: Path) -> Reader:
     if path.is_file():
         found = _by_ending(path.suffix.lower())
         if found is None:
-            raise WeftError(f"{path} is of no known kind; weft reads Parquet, CSV, TSV, JSONL, TXT and tar files")
+            raise WeftError(f"{path} is of no known kind; give a Parquet, CSV, TSV, JSONL, TXT or tar file")
         return found
     if not path.is_dir():  # a pipe would be read to its end, which may never come
         raise WeftError(f"{path} is neither a regular file nor a folder; copy its content into a file")
     endings = {file.suffix.lower() for file in iterate_data(path)}
     if not endings:
-        raise WeftError(f"{path} is an empty folder: there is no file in it or below it; give one that holds data")
+        raise WeftError(f"{path} is an empty folder: there is no file in it or below it; give one with data")
     if any(idx.NAME.match(file.name) for file in path.iterdir()):
         return idx.read_idx
     for ending in (".parquet", ".tar", *delimited.ENDINGS):

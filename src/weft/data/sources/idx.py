@@ -29,7 +29,7 @@ def read_idx(root: Path, config: SourceConfig) -> Reading:
             continue
         labels = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
         if not labels.is_file():
-            raise WeftError(f"{images.name} has no labels beside it: {labels.name} is missing")
+            raise WeftError(f"{images.name} has no labels beside it: {labels.name} is missing; fetch it")
         split = "test" if match[1] == "t10k" else match[1]
         tables[split] = _table(images, labels, config.memory)
         used += [images, labels]
@@ -39,7 +39,9 @@ def read_idx(root: Path, config: SourceConfig) -> Reading:
 def _table(images: Path, labels: Path, most: int) -> Table:
     pixels, targets = _array(images, 3, most), _array(labels, 1, most)
     if len(pixels) != len(targets):
-        raise WeftError(f"{images.name} has {len(pixels)} images and {labels.name} {len(targets)} labels")
+        raise WeftError(
+            f"{images.name} has {len(pixels)} images and {labels.name} {len(targets)} labels; fetch them anew"
+        )
     return Table(pixels[:, None], targets.astype(np.int64), lambda row: f"{images.name} row {row}")
 
 

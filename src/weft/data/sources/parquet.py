@@ -52,10 +52,8 @@ class ParquetShards:
             metadata = _metadata(file)
             needed = {name for name in columns.wanted if name in self.present or name in columns.inputs}
             if lacking := needed - set(_schema(file).names):
-                raise WeftError(
-                    f"{file} lacks the columns {', '.join(sorted(lacking))}, which other files have; "
-                    "add them, or move the file away"
-                )
+                lacked = ", ".join(sorted(lacking))
+                raise WeftError(f"{file} lacks the columns {lacked}, which other files have; add them, or use --inputs")
             self.groups += [(file, number) for number in range(metadata.num_row_groups)]
             rows += [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         self.rows = np.array(rows, dtype=np.int64)
@@ -77,9 +75,7 @@ class ParquetShards:
             with pq.ParquetFile(file) as opened:
                 return opened.read_row_group(group, [name for name in columns if name in self.present])
         except (pa.ArrowException, OSError) as error:
-            raise WeftError(
-                f"{file} row group {group} cannot be read ({error}); the file is damaged: fetch or write it anew"
-            ) from error
+            raise WeftError(f"{file} row group {group} cannot be read ({error}); write or fetch it anew") from error
 
     def place(self, row: int) -> str:
         """File and row of a row of the split."""
@@ -149,13 +145,11 @@ def _schema(file: Path) -> pa.Schema:
     try:
         return _metadata(file).schema.to_arrow_schema()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise WeftError(
-            f"the schema of {file} cannot be read ({error}); the file is damaged: fetch or write it anew"
-        ) from error
+        raise WeftError(f"the schema of {file} cannot be read ({error}); write or fetch it anew") from error
 
 
 def _metadata(file: Path) -> pq.FileMetaData:
     try:
         return pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
-        raise WeftError(f"{file} is not a readable Parquet file ({error}); fetch or write it anew") from error
+        raise WeftError(f"{file} is not a readable Parquet file ({error}); write or fetch it anew") from error

@@ -29,7 +29,9 @@ def regular_files(path: Path, *endings: str) -> list[Path]:
         return [path]
     found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
     if not found:
-        raise WeftError(f"{path} holds no regular file ({', '.join(endings)}), only pipes, folders or broken links")
+        raise WeftError(
+            f"{path} holds no regular file ({', '.join(endings)}), only pipes, folders or broken links; give files"
+        )
     return found
 
 

@@ -106,7 +106,9 @@ class TarShards:
                 for member in archive:
                     _enter(samples, member, archive)
         except (tarfile.TarError, OSError) as error:
-            raise WeftError(f"{run.file} is damaged between bytes {run.start} and {run.stop} ({error})") from error
+            raise WeftError(
+                f"{run.file} is damaged between bytes {run.start} and {run.stop} ({error}); fetch it anew"
+            ) from error
         return samples
 
 
@@ -142,9 +144,9 @@ def _index(file: Path) -> list[Run]:
                 runs[-1].stop = member.offset_data + -(-member.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
                 archive.members = []  # type: ignore[attr-defined]  # or the list of members grows with the file
     except (tarfile.TarError, OSError) as error:
-        raise WeftError(f"{file} is not a readable tar file ({error}); write it anew, uncompressed") from error
+        raise WeftError(f"{file} is not a readable tar file ({error}); make or fetch it anew") from error
     if runs and runs[-1].stop > file.stat().st_size:
-        raise WeftError(f"{file} is truncated: its last sample ends after the file does")
+        raise WeftError(f"{file} is truncated: its last sample ends after the file does; fetch it anew")
     return runs
 
 
