@@ -117,6 +117,13 @@ def test_a_process_refused_because_another_trains_in_the_folder_deletes_nothing(
     lock.release()
 
 
+def test_a_run_killed_before_it_was_written_down_can_be_begun_again(tmp_path: Path) -> None:
+    for name in (".lock", ".run.yaml.4711"):  # as a kill leaves them in the middle of the first write
+        (tmp_path / name).touch()
+    create(tmp_path, configure("mlp")).release()
+    assert RunFolder(tmp_path).config() == configure("mlp")
+
+
 def test_a_refused_run_takes_back_its_own_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WeftError):
         session.start(configure("mlp", source=str(tmp_path / "nowhere")), tmp_path / "plain", Silent())

@@ -71,8 +71,11 @@ def test_the_schedule_that_the_clock_prefers_is_chosen(monkeypatch: pytest.Monke
         def __init__(self) -> None:
             self.stopped = False
 
-        def stop(self) -> None:
+        def terminate(self) -> None:
             self.stopped = True
+
+        def join(self, patience: float) -> None:
+            assert self.stopped
 
     def pool_with(alone: float, beside: float) -> Pool:
         made = Pool.__new__(Pool)

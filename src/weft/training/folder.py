@@ -157,13 +157,13 @@ def create(path: Path, config: AnyConfig) -> Lock:
 
 
 def check_new(folder: RunFolder) -> None:
-    """Refuse a folder in which there is anything but a lock."""
+    """Refuse a folder in which there is anything but a lock, and what a kill left of the first write."""
     if (folder.path / RUN).exists():
         raise WeftError(
             f"{folder.path} already holds a run; `weft train --resume {folder.path}` continues it, "
             "or choose another --output"
         )
-    if found := strangers(folder.path, LOCKS):
+    if found := strangers(folder.path, (RUN, *LOCKS)):
         raise WeftError(f"{folder.path} exists and is not empty (it holds {found[0].name}); choose another --output")
 
 
