@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from weft.escape import for_terminal
 
+NARROWEST = 20  # columns of a terminal; some say that they have none
 NEAREST = {"×": "x", "…": "...", "–": "-", "—": "-", "−": "-", "•": "*", "‖": "|", "±": "+-", "µ": "u", "²": "^2",
            "≤": "<=", "≥": ">=", "→": "->", "█": "#", "✗": "x", "’": "'", "“": '"', "”": '"', "\xa0": " "}  # fmt: skip
 """What stands for letters of weft's own sentences where the terminal has ASCII only."""
@@ -29,8 +30,13 @@ def console(**options: Any) -> Any:
         def render_str(self, text: str, **others: Any) -> Text:
             return super().render_str(for_terminal(text), **others)
 
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # which the command takes for an end, where rich would exit with 1
+
     options = {"file": plain(sys.stdout), "highlight": False, **options}
-    return Terminal(markup=False, emoji=False, **options)
+    made = Terminal(markup=False, emoji=False, **options)
+    made.width = max(made.width, NARROWEST)
+    return made
 
 
 class Escaped:
@@ -71,11 +77,21 @@ def for_data() -> Any:
 def take_any_letter() -> None:
     """Let standard output write what its encoding lacks in other letters, rather than fail; closed, it takes all."""
     codecs.register_error("weft", _nearest)
+    _fill_closed()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (it lasts as long as the process)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="weft")
+
+
+def _fill_closed() -> None:
+    """Put the empty device in the place of closed streams: the next file opened would become one of them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
 
 
 def _escaped(stream: Any) -> Any:

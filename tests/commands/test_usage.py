@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from weft.commands.main import main
@@ -36,3 +40,25 @@ def test_an_empty_argument_is_an_unset_variable(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         main(["train", "digits", "--model", "mlp", "--output", ""])
     assert "empty" in capsys.readouterr().err
+
+
+def test_a_deleted_folder_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "list"])
+    assert ended.value.code == 2 and "current folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_an_output_that_takes_nothing_is_a_sentence() -> None:
+    words = (
+        f"{sys.executable} -m weft models > /dev/full; echo $?; {sys.executable} -m weft nothing 2> /dev/full; echo $?"
+    )
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True)
+    assert done.stdout.split() == ["1", "2"]
+    assert done.stderr.startswith("weft: ") and done.stderr.count("\n") == 1

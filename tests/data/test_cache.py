@@ -15,6 +15,7 @@ import torch
 
 from weft.data import SourceConfig, batches, open_source, train_tokenizer
 from weft.data.cache import Cache
+from weft.data.fingerprint import digest
 
 BUILD = """
 import sys, time, torch
@@ -86,14 +87,25 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: str):
 
 def test_the_least_recently_used_goes_when_the_limit_is_reached(tmp_path: Path):
     cache = Cache(tmp_path, limit=10_000)
-    for number, key in enumerate(("a1", "b2", "c3")):
-        cache.get(key, key, lambda: {"x": torch.zeros(1000)})
-        os.utime(tmp_path / f"{key}.safetensors", (number, number))
-    assert [entry.about for entry in cache.entries()] == ["b2", "c3"]
-    cache.get("b2", "", dict)  # used: now the newest
-    cache.get("d4", "d4", lambda: {"x": torch.zeros(1000)})
-    assert sorted(entry.about for entry in cache.entries()) == ["b2", "d4"]
+    for number, name in enumerate(("a", "b", "c")):
+        cache.get(digest(name), name, lambda: {"x": torch.zeros(1000)})
+        os.utime(tmp_path / f"{digest(name)}.safetensors", (number, number))
+    assert [entry.about for entry in cache.entries()] == ["b", "c"]
+    cache.get(digest("b"), "", dict)  # used: now the newest
+    cache.get(digest("d"), "d", lambda: {"x": torch.zeros(1000)})
+    assert sorted(entry.about for entry in cache.entries()) == ["b", "d"]
     assert cache.clear() > 8000 and cache.entries() == []
+
+
+def test_files_that_weft_did_not_write_are_neither_listed_nor_removed(tmp_path: Path):
+    mine = [tmp_path / name for name in ("mine.safetensors", "a.lock", "notes.json")]
+    for path in mine:
+        path.write_bytes(bytes(20_000))
+    cache = Cache(tmp_path, limit=10_000)
+    cache.get(digest("a"), "a", lambda: {"x": torch.zeros(1000)})
+    assert [entry.about for entry in cache.entries()] == ["a"]
+    cache.clear()
+    assert sorted(tmp_path.iterdir()) == sorted(mine)
 
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path):

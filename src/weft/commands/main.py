@@ -9,14 +9,15 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import redirect_stderr
+import warnings
+from contextlib import redirect_stderr, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from weft import __version__
 from weft.commands import usage
-from weft.errors import WeftError, nearest
+from weft.errors import Interrupted, WeftError, WorkFailed, nearest
 from weft.escape import for_terminal
 from weft.supervision import supervise
 from weft.terminal import take_any_letter, text_is_text
@@ -59,25 +60,66 @@ def main(words: list[str] | None = None) -> None:
     take_any_letter()
     from_shell = words is None
     words = list(sys.argv[1:] if words is None else words)
+    if from_shell:
+        warnings.formatwarning = warning_line  # type: ignore[assignment]
     if from_shell and words[:1] and words[0] in COMPUTING and not under_torchrun(words):
         supervise(death_sentence)
     debug = "--debug" in words
-    words = [word for word in words if word != "--debug"]
     try:
-        sys.exit(dispatch(words))
+        code = attempt([word for word in words if word != "--debug"], debug)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
+        leave_output()
+        code = 0
+    except OSError as error:
+        if debug:
+            raise
+        complain(f"cannot use {error.filename or 'standard output'}: {error.strerror}; give another place")
+        leave_output()
+        code = WorkFailed.code
+    sys.exit(code)
+
+
+def attempt(words: list[str], debug: bool) -> int:
+    """Run a verb; what it raises for the user becomes a sentence and an exit code."""
+    try:
+        require_folder()
+        return dispatch(words)
     except WeftError as error:
         if debug:
             raise
-        print("weft: " + for_terminal(" ".join(str(error).split())), file=sys.stderr)
-        sys.exit(error.code)
-    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        complain(str(error))
+        return error.code
     except KeyboardInterrupt:
         if debug:
             raise
-        print("weft: interrupted", file=sys.stderr)
-        sys.exit(130)
+        complain("interrupted")
+        return Interrupted.code
+
+
+def complain(sentence: str) -> None:
+    """One line on standard error, which may be closed or full as well."""
+    with suppress(OSError):
+        print("weft: " + for_terminal(" ".join(sentence.split())), file=sys.stderr, flush=True)
+
+
+def warning_line(message: Warning | str, *_: Any) -> str:
+    """A warning as people read it, without the line of code that raised it."""
+    return f"weft: {for_terminal(' '.join(str(message).split()))}\n"
+
+
+def leave_output() -> None:
+    """Write no more to a standard output that takes nothing."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def require_folder() -> None:
+    """Refuse to work in a folder that has been deleted: libraries would end the process without a sentence."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise WeftError("the current folder does not exist any more; change to another one") from error
 
 
 def under_torchrun(words: list[str]) -> bool:

@@ -28,6 +28,7 @@ from weft.machine import Lock
 Tensors = dict[str, Tensor]
 LIMIT = 10 << 30
 _ENDING = ".safetensors"
+_NAME = re.compile(r"(tried-)?[0-9a-f]{32}\.(safetensors|part|lock|json)")  # digests name all that is kept here
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Cache:
     def entries(self) -> list[Entry]:
         """All entries, the least recently used first."""
         found = []
-        for path in self.folder.glob(f"*{_ENDING}"):
+        for path in self._own(_ENDING):
             try:
                 status = path.stat()
                 with safe_open(path, "pt") as file:
@@ -79,10 +80,14 @@ class Cache:
     def clear(self) -> int:
         """Remove all entries and what killed builders left behind; how many bytes that freed."""
         freed = 0
-        for path in [path for kind in (_ENDING, ".part", ".lock", ".json") for path in self.folder.glob(f"*{kind}")]:
+        for path in self._own():
             freed += path.stat().st_size
             path.unlink(missing_ok=True)
         return freed
+
+    def _own(self, ending: str = "") -> list[Path]:
+        """The files of the folder that weft wrote, by their names."""
+        return [path for path in self.folder.glob(f"*{ending}") if _NAME.fullmatch(path.name)]
 
     def _store(self, path: Path, tensors: Tensors, about: str) -> None:
         part = path.with_suffix(".part")  # a killed builder's remains are overwritten: we hold the lock

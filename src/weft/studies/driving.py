@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.errors import Interrupted, WeftError
 from weft.machine import Busy, Lock
-from weft.ownership import LOCK
+from weft.ownership import LOCK, MARK, discard, mark
 
 GRACE = 1.0  # seconds for one that is about to end
 
@@ -32,6 +32,8 @@ def held(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder / LOCK).acquire(GRACE)
+        if folder in missing:
+            mark(folder)  # before the source is opened, which may lie around it
     except Busy as error:
         raise WeftError(
             f"another process is at work in {folder}; wait for it or stop it, or choose another --output"
@@ -42,9 +44,9 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if [path.name for path in folder.iterdir()] == [LOCK]:
-                (folder / LOCK).unlink()
-                for path in missing:
+            if {path.name for path in folder.iterdir()} <= {LOCK, MARK}:
+                discard(folder, (LOCK, MARK))
+                for path in missing[1:]:
                     path.rmdir()
         lock.release()
 
