@@ -129,11 +129,9 @@ class LazyImages(Sequence[bytes]):
 
 def _in_memory(shards: ParquetShards) -> Table:
     columns = shards.columns
-    if columns.modality != "image":
-        table = join(shards)
-    else:
-        labels = shards.column(columns.target) if columns.target else None
-        table = Table(LazyImages(shards), labels, shards.place)
+    table = Table(LazyImages(shards), None, shards.place) if columns.modality == "image" else join(shards)
+    if columns.target and table.labels is None:  # withheld ones too, so that their absence can be told
+        table.labels = shards.column(columns.target)
     if columns.group and columns.group in shards.present:
         table.groups = shards.column(columns.group)
     return table
