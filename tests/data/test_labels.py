@@ -66,6 +66,18 @@ def test_a_split_without_any_label_is_unlabelled(tmp_path: Path):
     assert source.task == "none" and "no row of 'train' has a label" in source.notes
 
 
+def test_labels_that_are_all_missing_are_noted(tmp_path: Path):
+    table = pa.table({"text": [sentence(n) for n in range(30)], "label": pa.nulls(30, pa.string())})
+    pq.write_table(table, tmp_path / "train.parquet")
+    source = open_source(tmp_path)
+    assert source.task == "none" and "no row of 'train' has a label" in source.notes
+
+
+def test_three_classes_are_no_binary_task(csv_file):
+    with pytest.raises(WeftError, match=r"3 classes.*--task classes"):
+        open_source(csv_file(labelled(["a", "b", "c"] * 10)), task="binary")
+
+
 def test_classes_that_differ_in_case_or_blanks_are_pointed_out(csv_file):
     labels: list[object] = ["Pos", "pos", "neg", "a b", "a  b"] * 8
     note = " ".join(open_source(csv_file(labelled(labels))).notes)
@@ -116,5 +128,5 @@ def test_a_flag_for_columns_is_told_where_there_are_none() -> None:
 
 def test_two_classes_are_not_made_of_three(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"{n},{'abc'[n % 3]}\n" for n in range(30)))
-    with pytest.raises(WeftError, match=r"binary .* 3; use --task classes"):
+    with pytest.raises(WeftError, match=r"3 classes, .*--task binary.*--task classes"):
         open_source(str(tmp_path / "a.csv"), SourceConfig(task="binary"))

@@ -69,7 +69,7 @@ class Labels:
 def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task | None) -> Labels:
     """The code for a column with these distinct values in `rows` rows; `names` and `task` overrule them."""
     if names is not None and task != "regression":
-        return Labels(task or _by_count(names), tuple(names), numbered=True)
+        return Labels(_task(names, task), tuple(names), numbered=True)
     values = [value for value in values if not missing(value) and not _infinite(value)]
     numbers = {as_number(value) for value in values}
     finite = np.array(sorted(number for number in numbers if math.isfinite(number)))
@@ -148,10 +148,11 @@ def _classes(names: list[str], task: Task | None) -> Labels:
     if len(names) < 2:
         found = f"only the class {names[0]!r}" if names else "no label at all"
         raise WeftError(f"the target has {found}; a classifier needs two classes, or use --task none")
-    if task == "binary" and len(names) != 2:
-        raise WeftError(f"--task binary is for two classes and the target has {len(names):,}; use --task classes")
-    return Labels(task or _by_count(names), tuple(names))
+    return Labels(_task(names, task), tuple(names))
 
 
-def _by_count(names: list[str]) -> Task:
-    return "binary" if len(names) == 2 else "classes"
+def _task(names: list[str], asked: Task | None) -> Task:
+    """Two classes are a binary task, unless asked otherwise; more cannot be one."""
+    if asked == "binary" and len(names) != 2:
+        raise WeftError(f"the target has {len(names):,} classes, and --task binary is for 2; use --task classes")
+    return asked or ("binary" if len(names) == 2 else "classes")

@@ -35,8 +35,6 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
         shards = ParquetShards(members, columns, root)
         tables[split] = shards if stream else _in_memory(shards)
     notes = list(columns.notes)
-    if columns.target and not any(table.labelled for table in tables.values()):
-        notes.append(f"no row has a label in {columns.target!r}")
     return Reading(columns.modality, tables, digest_files(files, root), columns.names, list(columns.inputs), notes)
 
 
@@ -131,11 +129,9 @@ class LazyImages(Sequence[bytes]):
 
 def _in_memory(shards: ParquetShards) -> Table:
     columns = shards.columns
-    if columns.modality != "image":
-        table = join(shards)
-    else:
-        labels = shards.column(columns.target) if columns.target else None
-        table = Table(LazyImages(shards), labels, shards.place)
+    table = Table(LazyImages(shards), None, shards.place) if columns.modality == "image" else join(shards)
+    if columns.target and table.labels is None:  # withheld ones too, so that their absence can be told
+        table.labels = shards.column(columns.target)
     if columns.group and columns.group in shards.present:
         table.groups = shards.column(columns.group)
     return table
