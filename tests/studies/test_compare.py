@@ -91,7 +91,8 @@ def test_an_arm_that_cannot_run_is_a_row_with_its_reason_and_the_study_goes_on(t
 def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Path):
     script = (
         "from pathlib import Path; from studies.conftest import asked; from weft.studies.comparison import compare\n"
-        f"if __name__ == '__main__': compare(asked(steps=40), Path({str(tmp_path / 'study')!r}), '', print)"
+        f"folder = Path({str(tmp_path / 'study')!r})\n"
+        "if __name__ == '__main__': compare(asked(steps=40, baseline=False), folder, '', print)"
     )
     (tmp_path / "script.py").write_text(script)
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
@@ -99,16 +100,18 @@ def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Pa
     process = subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py")], env=environment, stdout=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600  # a busy machine
     while len(stamps(tmp_path / "study")) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = stamps(tmp_path / "study")
-    study = compare(asked(steps=40), tmp_path / "study", "", lambda sentence: None)  # its last worker may still live
+    study = compare(
+        asked(steps=40, baseline=False), tmp_path / "study", "", lambda sentence: None
+    )  # its last worker may still live
     after = stamps(tmp_path / "study")
-    assert 2 <= len(before) < 5 and all(study.finished(job) for job in study.jobs)
-    assert len(after) == 5 and {name: after[name] for name in before} == before
+    assert 2 <= len(before) < 4 and all(study.finished(job) for job in study.jobs)
+    assert len(after) == 4 and {name: after[name] for name in before} == before
 
 
 def test_a_damaged_study_is_written_anew_where_there_are_runs_beside_it(tmp_path: Path):
