@@ -20,6 +20,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from training.runs import sentences
 from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
 from weft.errors import WeftError
@@ -27,6 +28,7 @@ from weft.training.folder import RunFolder, create, open_run
 from weft.training.journal import read_events
 
 QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
+ENDLESS = [*QUICK, "--steps", "200000", "--log-every", "10", "--compile", "no", "--precision", "float32"]
 
 
 def refusal(*words: str) -> str:
@@ -74,7 +76,8 @@ def test_what_cannot_be_trained_is_answered_in_a_sentence(run: Path, tmp_path: P
     output = ["--output", str(tmp_path / "out")]
     assert "say which network" in refusal("train", "digits")
     assert "did you mean mlp" in refusal("train", "digits", "--model", "mlpp", *output)
-    assert "takes images, but pydocs holds text" in refusal("train", "pydocs", "--model", "mixer_nano_p4_32", *output)
+    texts = str(sentences())
+    assert f"takes images, but {texts} holds text" in refusal("train", texts, "--model", "mixer_nano_p4_32", *output)
     assert "takes text, but digits holds images" in refusal("train", "digits", "--model", "bert_tiny", *output)
     assert "takes images, but diabetes holds vectors" in refusal("train", "diabetes", "--model", "lenet5", *output)
     side = refusal("train", "digits", "--model", "mixer_b16_224", *output)
@@ -174,7 +177,7 @@ def test_exit_code_and_one_line_for_bad_input(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_command_prints_how_to_go_on(number: int, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["train", "digits", *QUICK, "--steps", "200000", "--log-every", "10", "--output", str(folder)]
+    words = ["train", "digits", *ENDLESS, "--output", str(folder)]
     process = subprocess.Popen([sys.executable, "-m", "weft", *words], stdout=subprocess.PIPE, text=True)
     while process.poll() is None and not (folder / "metrics.jsonl").exists():
         time.sleep(0.05)
@@ -188,7 +191,7 @@ def test_an_interrupted_command_prints_how_to_go_on(number: int, tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a supervisor")
 def test_a_command_whose_process_dies_by_a_signal_says_which_and_what_was_under_way(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["train", "digits", *QUICK, "--steps", "200000", "--log-every", "10", "--output", str(folder)]
+    words = ["train", "digits", *ENDLESS, "--output", str(folder)]
     process = subprocess.Popen([sys.executable, "-m", "weft", *words], stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not read_events(folder / "metrics.jsonl"):
         time.sleep(0.05)
@@ -203,7 +206,7 @@ def test_a_command_whose_process_dies_by_a_signal_says_which_and_what_was_under_
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a supervisor")
 def test_a_killed_command_leaves_no_process(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["train", "digits", *QUICK, "--steps", "200000", "--log-every", "10", "--output", str(folder)]
+    words = ["train", "digits", *ENDLESS, "--output", str(folder)]
     process = subprocess.Popen([sys.executable, "-m", "weft", *words], stdout=subprocess.DEVNULL)
     while process.poll() is None and not (folder / "metrics.jsonl").exists():
         time.sleep(0.05)
@@ -251,10 +254,9 @@ def test_predict_reads_files_and_standard_input(
 
 
 def test_predict_takes_texts_and_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from training.runs import sentences
-
-    text = ["--model", "conv_text", "--max-length", "32", "--vocab-size", "512", "--steps", "60", "--lr", "0.003"]
-    assert dispatch(["train", str(sentences()), *text, "--threads", "1", "--output", str(tmp_path / "t")]) == 0
+    text = ["--model", "conv_text", "--max-length", "32", "--vocab-size", "512", "--network", "channels=32", "dim=32"]
+    text += ["--threads", "1", "--steps", "120", "--lr", "0.01"]
+    assert dispatch(["train", str(sentences()), *text, "--output", str(tmp_path / "t")]) == 0
     capsys.readouterr()
     assert dispatch(["predict", str(tmp_path / "t"), "--text", "abba red cab", "--text", "blue", "--top", "1"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

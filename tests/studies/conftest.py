@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import forking
 from weft.studies.comparison import ComparisonConfig, compare
 
 
@@ -19,5 +21,12 @@ def asked(**changes) -> ComparisonConfig:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished comparison; do not change it."""
     folder = tmp_path_factory.mktemp("comparison")
-    compare(asked(), folder, "weft compare", lambda sentence: None)
+    with forking.quick_workers():
+        compare(asked(), folder, "weft compare", lambda sentence: None)
     return folder
+
+
+@pytest.fixture(scope="module")
+def quick_workers() -> Iterator[None]:
+    with forking.quick_workers():
+        yield

@@ -15,12 +15,15 @@ import pytest
 
 from studies.conftest import asked
 from studies.fabricated import make_study
+from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.studies.checkpoints import compare_two
 from weft.studies.comparison import compare, earlier
 from weft.studies.drawing import draw
 from weft.studies.results import collect
 from weft.training.folder import RunFolder
+
+pytestmark = pytest.mark.usefixtures("quick_workers")
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -56,8 +59,7 @@ def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
 
 def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):
     row = next(row for row in draw(finished)["rows"] if row["name"] == "vit_nano_p4_32")
-    command = [sys.executable, "-m", "weft", *row["commands"][0].split()[1:], "--output", str(tmp_path / "again")]
-    subprocess.run(command, check=True, capture_output=True)
+    assert dispatch([*row["commands"][0].split()[1:], "--output", str(tmp_path / "again")]) == 0
     first = next(r for r in collect(finished).results if r.arm == "vit_nano_p4_32" and r.seed == 0)
     again = RunFolder(tmp_path / "again").record()
     assert first.record is not None and again is not None

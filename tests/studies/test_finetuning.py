@@ -14,6 +14,8 @@ from weft.studies.finetuning import finetune_all, head_configs, rows_of, show_ta
 from weft.training.embeddings.heads import CONTROLS, HEADS
 from weft.training.finetuning.prepare import gather
 
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -17,9 +17,11 @@ from weft.studies.comparison import plan, run_config
 from weft.studies.runner import Pool, carry_out, choose_schedule
 from weft.studies.worker import TaskFailed, Worker, WorkerDied
 
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
 
 @pytest.fixture(scope="module")
-def pool():
+def pool(quick_workers: None):
     with Pool(1) as made:
         yield made
 

@@ -1,12 +1,8 @@
-"""Small runs for the tests: configurations of every family, and processes that train them and can be killed.
-
-Processes are forked from a server that has torch loaded, so that starting one costs a fraction of a second.
-"""
+"""Small runs for the tests: configurations of every family, and processes that train them and can be killed."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -21,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 
+from forking import SERVER
 from weft.data.config import TransformConfig
 from weft.training import session
 from weft.training.checkpoints import Checkpoint, CheckpointStore
@@ -29,14 +26,6 @@ from weft.training.display import Silent
 from weft.training.folder import create
 from weft.training.journal import read_events
 from weft.training.state import Progress
-
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(
-    [
-        *("training.runs", "sklearn.datasets", "sklearn.metrics", "torch._dynamo", "weft.networks.vit"),
-        *("lightning_fabric", "lightning_fabric.strategies.model_parallel", "torch.distributed.fsdp"),
-    ]
-)
 
 TEXT = {"max_length": 32, "vocab_size": 512}
 

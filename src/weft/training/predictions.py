@@ -6,6 +6,7 @@ regression; `target` (n,) what would have been right. Loads without torch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,15 +46,15 @@ def write_predictions(folder: Path, content: Predictions) -> None:
     write_bytes(folder / FILE, save({name: np.ascontiguousarray(values) for name, values in content.items()}))
 
 
-def read_predictions(folder: Path) -> Predictions:
-    """The predictions of a run folder."""
+def read_predictions(folder: Path, names: Sequence[str] = NAMES) -> Predictions:
+    """The predictions of a run folder; a run that is judged otherwise keeps a number an example under other `names`."""
     try:
         found = load((folder / FILE).read_bytes())
     except (OSError, ValueError, SafetensorError) as error:
         raise Damaged(
             f"{folder / FILE} cannot be read ({brief(error)}); run `weft train` again for this row"
         ) from error
-    shapes = [found[name].shape if name in found else () for name in NAMES]
-    if len(set(shapes)) != 1 or len(shapes[0]) != 1 or any(found[name].dtype.kind not in "if" for name in NAMES):
-        raise Damaged(f"{folder / FILE} does not hold {', '.join(NAMES)} of each example; run `weft train` again")
+    shapes = [found[name].shape if name in found else () for name in names]
+    if len(set(shapes)) != 1 or len(shapes[0]) != 1 or any(found[name].dtype.kind not in "if" for name in names):
+        raise Damaged(f"{folder / FILE} does not hold {', '.join(names)} of each example; run `weft train` again")
     return found

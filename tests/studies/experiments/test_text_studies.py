@@ -18,6 +18,8 @@ from weft.commands.main import main
 from weft.errors import WeftError
 from weft.studies.experiments import carry
 
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
 
 def study(words: str, capsys: pytest.CaptureFixture[str] | None = None) -> tuple[int, str]:
     """Exit code and output of `weft study …`."""

@@ -68,9 +68,10 @@ def comparable(part: str, found: list[NDArray[np.float64]], problems: list[str])
 
 def scores_of(path: Path, part: str) -> NDArray[np.float64]:
     """Scores of one run: log-perplexity by sequence, or right and wrong by example."""
-    found = read_predictions(path)
     if part == PERPLEXITY:
-        return log_perplexity(found["loss"], found["words"])
+        losses = read_predictions(path, ("loss", "words"))
+        return log_perplexity(losses["loss"], losses["words"])
+    found = read_predictions(path)
     return (found["predicted"] == found["target"]).astype(np.float64)
 
 
