@@ -56,8 +56,8 @@ class Case:
 
 ACTION = re.compile(  # a sentence that tells what to do, or what there is to choose from, or what was expected
     r"\b(use|give|add|remove|try|choose|write|move|free|fill|wait|install|upgrade|delete|repair|restore|rename|put|take|"
-    r"leave|continue|resume|shorten|quote|convert|copy|keep|say|unpack|did you mean|needs?|must|should be|wants?|lists|"
-    r"reads|takes|anew|make room)\b|--[a-z]|`weft|[;:] ([Ii]t has|there are|the \w+ are) |, not |\?$|\bline \d"
+    r"leave|continue|resume|shorten|quote|convert|copy|keep|say|unpack|fetch|make room|did you mean|needs?|must|wants?|"
+    r"should be|lists|reads|takes|anew)\b|--[a-z]|`weft|[;:] ([Ii]t has|there are|the \w+ are) |, not |\?$|\bline \d"
 )
 WARNING = re.compile(r"^.*\b\w*Warning\b:.*$", re.MULTILINE)
 UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]")  # codes of terminals, and unbounded bidi

@@ -114,6 +114,14 @@ CASES = (
     ),
     show("such a limit, listed", {2: ("WEFT_CACHE_LIMIT", "abc")}, "weft data cache", env={"WEFT_CACHE_LIMIT": "abc"}),
     train("a limit below zero", {0: "finished", 2: "WEFT_CACHE_LIMIT"}, env={"WEFT_CACHE_LIMIT": "-1"}),
+    Case("the doctor", {}, "weft doctor --json", {0: "cores"}),
+    Case(
+        "the doctor where nothing can be written",
+        {},
+        "weft doctor",
+        {0: ""},
+        env={"WEFT_CACHE": "/proc/x", "HOME": "/dev/null"},
+    ),
     # streams
     show("output that is closed", {0: "", 1: "", 2: ""}, f"{SHOW} >&-"),
     show("output to a full device", {1: "", 2: ""}, f"{SHOW} > /dev/full"),

@@ -182,6 +182,7 @@ CASES = (
     told("Ctrl-C at once", {}, before_it_began, ("RUN/*",)),
     told("two processes in one run", {}, two_in_a_folder, ("RUN/*",)),
     crashing("narrow formats that crash, trained", "crash", TRAIN, {0: "finished"}),
+    crashing("narrow formats that crash, the doctor", "crash", "weft doctor", {0: "SIGILL"}),
     crashing("narrow formats that hang, trained", "hang", TRAIN, {0: "finished"}),
     crashing("narrow formats that are wrong, trained", "wrong", TRAIN, {0: "finished"}),
     crashing(
