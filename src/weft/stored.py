@@ -17,6 +17,8 @@ from weft.errors import WeftError
 
 LIMIT = 256 << 20  # bytes of a file that is read whole: records with long curves, tokenizers with large vocabularies
 
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
 
 class Damaged(WeftError):
     """A stored file whose content is not what was written, or what can be used."""
@@ -71,11 +73,18 @@ def parse(text: str, path: Path) -> Any:
 def validated(kind: Any, values: Any, where: object) -> Any:
     """The `values` as a dataclass or typed dictionary; what does not fit is a sentence with the field's name."""
     try:
-        return TypeAdapter(kind).validate_python(values)
+        return adapter(kind).validate_python(values)
     except ValidationError as error:
         raise Damaged(f"{where}: {complaint(error)}") from error
     except (WeftError, RecursionError, OverflowError) as error:
         raise Damaged(f"{where}: {brief(error)}") from error
+
+
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """What checks values of a kind; making one takes longer than using it, so they are kept."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def complaint(error: ValidationError) -> str:

@@ -15,7 +15,7 @@ from weft.training.disposal import discard_checkpoints, discard_early, foreign_c
 from weft.training.folder import RunFolder
 
 What = Literal["checkpoints", "run"]
-UNREADABLE = (WeftError, OSError, KeyError, TypeError)  # a folder of someone else's, or a record without its keys
+UNREADABLE = (WeftError, OSError)  # a folder of someone else's, or a damaged one
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def summary(found: RunFolder) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("source", "model", "metric", "value", "steps", "seconds", "cost"))
     row = {"run": str(found.path), "status": "unreadable", **row}
     try:
-        config, record = found.config(), found.record()
+        config, record = found.config(), found.sound_record()
         stated = {"source": config.source, "model": config.model, "status": found.status()}
         return row | stated | (results(record) if record is not None else {})
     except UNREADABLE as error:
-        return row | {"metric": told(error)}
+        return row | {"metric": str(error)}
 
 
 def results(record: dict[str, Any]) -> dict[str, Any]:
@@ -69,11 +69,6 @@ def results(record: dict[str, Any]) -> dict[str, Any]:
     metric = record["metric"]
     result = {"metric": metric, "value": record["metrics"][metric], "steps": record["steps"]}
     return result | {"seconds": record["wall_seconds"], "cost": record["cost"]}
-
-
-def told(error: Exception) -> str:
-    """Why a folder cannot be read."""
-    return f"the record lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
 def show_json(rows: list[dict[str, Any]]) -> None:
@@ -88,12 +83,15 @@ def show_table(rows: list[dict[str, Any]]) -> None:
 
     table = Table("run", "status", "source", "model", "metric", "steps", "seconds", "cost", box=None)
     for row in rows:
-        metric = row["metric"] or "" if row["value"] is None else f"{row['metric']} {row['value']:.4f}"
-        numbers = (
-            [row["steps"] or "", f"{row['seconds']:.1f}", f"{row['cost']:.4f}"] if row["seconds"] else ["", "", ""]
-        )
-        table.add_row(row["run"], row["status"], row["source"], row["model"], metric, *map(str, numbers))
+        table.add_row(*cells(row))
     console().print(table if rows else "no runs")
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """A line of the table."""
+    metric = row["metric"] or "" if row["value"] is None else f"{row['metric']} {row['value']:.4f}"
+    numbers = [row["steps"] or "", f"{row['seconds']:.1f}", f"{row['cost']:.4f}"] if row["seconds"] else ["", "", ""]
+    return [row["run"], row["status"], row["source"], row["model"], metric, *map(str, numbers)]
 
 
 def prune(folder: Path, apply: bool) -> int:

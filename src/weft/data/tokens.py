@@ -232,10 +232,10 @@ def _read(path: Path) -> Library:
         lowercase = not any(word != word.lower() for word in words if word not in MARKERS and word[:1] != "[")
         return _wordpiece({word: number for number, word in enumerate(words)}, lowercase)
     try:
-        return Library.from_str(read_text(path))
-    except WeftError:
-        raise
-    except (KeyboardInterrupt, SystemExit):
+        library = Library.from_str(read_text(path))
+        library.encode("a word")  # some faults show only in use
+        return library
+    except (WeftError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises a bare Exception, and where it panics not even that
         raise Damaged(f"{path} is not a tokenizer.json ({brief(error)}); restore it") from error

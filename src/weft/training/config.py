@@ -78,6 +78,10 @@ class OptimisationConfig:
     model_ema: Fraction = 0.0
     """Decay of the moving average of the weights that is evaluated and kept; 0 switches it off."""
 
+    def __post_init__(self) -> None:
+        if self.accumulate > self.batch_size:
+            raise WeftError(f"--accumulate {self.accumulate} would cut a batch of {self.batch_size} into empty parts")
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ObjectiveConfig:

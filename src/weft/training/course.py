@@ -120,9 +120,7 @@ def save(run: Run, progress: Progress) -> None:
 def resume(run: Run, checkpoint: Checkpoint) -> Progress:
     """Put the run where the checkpoint was taken."""
     restore(checkpoint, run.core, run.optimiser, run.ema)
-    numbers = checkpoint.numbers
-    numbers.setdefault("guess_sum", run.objective.guess * numbers["loss_count"])  # an older version stored none
-    progress = Progress.from_checkpoint(checkpoint)
+    progress = Progress.from_checkpoint(checkpoint, run.objective.guess)
     if progress.step == 0:  # stored before the number format was chosen
         progress.scaling = scaling_for(run.plan.precision)
     share = 1.0 if run.team.rank == 0 else 0.0  # sums over ranks were stored; one rank carries them on

@@ -91,14 +91,16 @@ class RunFolder:
 
     def record(self) -> dict[str, Any] | None:
         """What came out, or None while the run has not ended; nor has it where the record is damaged."""
-        path = self.path / "record.json"
-        if not path.exists():
-            return None
         try:
-            return read_record(path)
+            return self.sound_record()
         except Damaged as error:
             warnings.warn(f"{error}; `weft train --resume {self.path}` writes it anew", stacklevel=2)
             return None
+
+    def sound_record(self) -> dict[str, Any] | None:
+        """The same, but a damaged record is refused."""
+        path = self.path / "record.json"
+        return read_record(path) if path.exists() else None
 
     def write_record(self, content: dict[str, Any]) -> None:
         write_json(self.path / "record.json", content)

@@ -6,6 +6,7 @@ the right classes. Nothing here loads torch; `gather` and `evaluate` are named a
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -43,7 +44,8 @@ KINDS = {
 def config_class(kind: str, where: str = "") -> type[AnyConfig]:
     """The configuration of a kind of run."""
     if kind not in KINDS:
-        raise WeftError(f"{where}there is no kind of run {kind!r}; {nearest(kind, KINDS)} upgrade weft if it is newer")
+        named = reprlib.repr(kind)
+        raise WeftError(f"{where}there is no kind of run {named}; {nearest(kind, KINDS)} upgrade weft if it is newer")
     return KINDS[kind].config
 
 

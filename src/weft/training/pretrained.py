@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,7 +101,7 @@ def section(path: Path) -> dict[str, Any]:
         raise Damaged(f"{path} was not written by weft, or is damaged: it has no section `weft` with a `network`")
     version = stored.pop("format", None)
     if not isinstance(version, int) or version > FORMAT:
-        raise WeftError(f"{path} has format {version!r}, this weft knows {FORMAT}; upgrade weft")
+        raise WeftError(f"{path} has format {reprlib.repr(version)}, this weft knows {FORMAT}; upgrade weft")
     return stored
 
 
@@ -118,7 +119,8 @@ def stored_card(stored: dict[str, Any], network: NetworkConfig, path: Path) -> C
     card = validated(Card, {**stored, "task": "classes"} if pretrained else stored, path)
     if pretrained:
         return dataclasses.replace(card, task=PRETRAINED)
-    if network.num_classes != outputs_for(card.task, len(card.classes)):
+    two = card.task != "binary" or len(card.classes) == 2
+    if network.num_classes != outputs_for(card.task, len(card.classes)) or not two:
         raise Damaged(
             f"{path}: {len(card.classes)} classes ({card.task}) do not fit a network of {network.num_classes} outputs"
         )

@@ -37,13 +37,16 @@ class Point:
 
     kind: str
     step: Count
-    epoch: Number = 0.0
-    loss: Number = 0.0
-    train_loss: Number = 0.0
-    select_loss: Number = 0.0
-    select_metric: Number = 0.0
-    lr: Number = 0.0
-    seconds: Number = 0.0
+    epoch: Number | None = None
+    loss: Number | None = None
+    select_metric: Number | None = None
+    seconds: Number | None = None
+
+    def __post_init__(self) -> None:
+        needed = {"train": ("epoch", "loss"), "evaluation": ("epoch", "select_metric")}.get(self.kind, ())
+        for name in needed:
+            if getattr(self, name) is None:
+                raise ValueError(f"a point of kind {self.kind} has no {name}")
 
 
 @dataclass
@@ -54,6 +57,10 @@ class Measured:
     chance: Number = 0.0
     accuracy_interval: Annotated[list[Number], Field(min_length=2, max_length=2)] = field(default_factory=list)
     confusion: list[list[Count]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.confusion) for row in self.confusion):
+            raise ValueError("confusion: its rows and columns are not those of the same classes")
 
 
 @dataclass
@@ -69,8 +76,8 @@ class Asked:
 
     seed: Count
     model: str
-    source: str = ""
-    network: dict[str, Any] = field(default_factory=dict)
+    source: str
+    network: dict[str, Any]
     reading: dict[str, Any] = field(default_factory=dict)
     transform: dict[str, Any] = field(default_factory=dict)
     augment: dict[str, Any] = field(default_factory=dict)

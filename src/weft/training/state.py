@@ -57,7 +57,6 @@ class Numbers:
     rollbacks: list[dict[str, Any]]
     best: BestNumbers
     loss_sum: Number
-    guess_sum: Number
     loss_count: Count
     loss: Number
     lr: Number
@@ -66,6 +65,7 @@ class Numbers:
     waited: Number
     saving: Number
     events: Count
+    guess_sum: Number | None = None
 
 
 @dataclass
@@ -112,13 +112,14 @@ class Progress:
         return {**plain, "loss_sum": float(self.loss_sum), "guess_sum": float(self.guess_sum), **parts}
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint) -> Progress:
-        """The progress that `numbers` and the checkpoint's tensors describe."""
+    def from_checkpoint(cls, checkpoint: Checkpoint, guess: float = 0.0) -> Progress:
+        """The progress that `numbers` and the checkpoint's tensors describe; `guess` is the loss of a guess."""
         numbers = vars(validated(Numbers, checkpoint.numbers, f"the checkpoint of step {checkpoint.step}"))
         stored = vars(numbers.pop("best"))
         best = Best(**stored, weights=section(checkpoint.tensors, "best."))
         loss_sum = torch.tensor(numbers.pop("loss_sum"), dtype=torch.float64)
-        guess_sum = torch.tensor(numbers.pop("guess_sum"), dtype=torch.float64)
+        guessed = numbers.pop("guess_sum")  # an older version stored none
+        guess_sum = torch.tensor(guess * numbers["loss_count"] if guessed is None else guessed, dtype=torch.float64)
         return cls(loss_sum=loss_sum, guess_sum=guess_sum, best=best, **numbers)
 
 

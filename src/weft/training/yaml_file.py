@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from weft.errors import WeftError, nearest
-from weft.stored import complaint, read_text
+from weft.stored import adapter, complaint, read_text
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ LIMIT, DEPTH = 1 << 20, 32  # bytes and levels of a file, far beyond any real co
 
 def to_dict(config: Any) -> dict[str, Any]:
     """A configuration as plain dictionaries, lists, numbers and strings."""
-    plain: dict[str, Any] = TypeAdapter(type(config)).dump_python(config, mode="json")
+    plain: dict[str, Any] = adapter(type(config)).dump_python(config, mode="json")
     return plain
 
 
@@ -30,18 +31,24 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
     """The configuration of class `kind` with `values`; keys left out have their defaults."""
     check_keys(kind, values, where)
     try:
-        return TypeAdapter(kind).validate_python(values)
+        found: T = adapter(kind).validate_python(values)
+        return found
     except ValidationError as error:
         raise WeftError(where + complaint(error)) from error
     except (WeftError, OverflowError, RecursionError) as error:
         raise WeftError(f"{where}{error}") from error
 
 
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def check_keys(kind: Any, values: Any, where: str = "") -> None:
     """Raise if `values` has a key, at any depth, that the dataclass `kind` has not."""
     if not isinstance(values, dict):
         raise WeftError(f"{where}expected a mapping of keys to values, not {type(values).__name__}")
-    types = get_type_hints(kind)
+    types = _types(kind)
     known = [field.name for field in dataclasses.fields(kind)]
     for key, value in values.items():
         if key not in known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from weft.networks.network import Network
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
 from weft.networks.weights.load import load_checkpoint
+from weft.stored import Damaged, read_object, read_text
 from weft.training.pretrained import read_card
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
@@ -51,8 +51,8 @@ class Start:
     def seen(self, modality: str) -> str | None:
         """A sentence for pairs of texts whose kind the encoder's own card names among its training data."""
         try:
-            card = (self.folder / "README.md").read_text(encoding="utf-8").split("---")[1]
-        except (OSError, UnicodeDecodeError, IndexError):
+            card = read_text(self.folder / "README.md").split("---")[1]
+        except (Damaged, IndexError):
             return None
         named = [name for name in INFERENCE if name in card]
         if modality != "pair" or not named:
@@ -97,9 +97,8 @@ def read_start(path: str) -> Start:
 def pooled_as_trained(folder: Path, config: TextConfig) -> TextConfig:
     """Encoders of sentence-transformers were trained to be read by the mean over tokens; a file beside them says so."""
     try:
-        stored = json.loads((folder / "1_Pooling" / "config.json").read_text())
-        mean = bool(stored["pooling_mode_mean_tokens"])
-    except (OSError, ValueError, KeyError, TypeError):
+        mean = bool(read_object(folder / "1_Pooling" / "config.json").get("pooling_mode_mean_tokens"))
+    except Damaged:
         return config
     return replace(config, pool="mean", pooler=False) if mean and isinstance(config, TextTokensConfig) else config
 
@@ -107,8 +106,8 @@ def pooled_as_trained(folder: Path, config: TextConfig) -> TextConfig:
 def is_run(folder: Path) -> bool:
     """Whether weft wrote the network in a folder."""
     try:
-        return "weft" in json.loads((folder / "config.json").read_text())
-    except (OSError, ValueError, TypeError):
+        return "weft" in read_object(folder / "config.json")
+    except Damaged:
         return False
 
 
