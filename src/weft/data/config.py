@@ -28,7 +28,7 @@ class SourceConfig:
     on_bad: OnBad = "fail"
     """fail: stop at the first bad row, naming it; skip: leave bad rows out and count them"""
     select: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """share of the training rows carved off for tuning and early stopping"""
+    """share of the training rows carved off for tuning and the best checkpoint (and when `finetune` stops early)"""
     report: float = Field(default=0.2, gt=0.0, lt=1.0)
     """share of the rows held out for reporting when the source has no test or validation split"""
     group: str | None = None

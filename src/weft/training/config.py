@@ -133,7 +133,7 @@ class ExecutionConfig:
     eval_every: Positive = 1.0
     """Epochs between evaluations on the selection split."""
     checkpoint_every: Count | None = None
-    """Steps between checkpoints; None chooses about a minute and at most 1 % of the time."""
+    """Steps between checkpoints; None chooses about a minute and at most half a percent of the time."""
     price_per_hour: NotNegative = 0.1
     """Price of this machine per hour, for the cost columns."""
     tensorboard: bool = False
