@@ -32,6 +32,7 @@ class Opening:
         self.notes = list(reading.notes)
         self.labels = self._labels()
         roles = assign(reading.tables, self._labelled())
+        self.held_out = roles.report is None
         self.notes += roles.notes
         self.splits = self._splits(roles)
         self.notes += [*self._about_labels(), *self._about_columns(), *self.ledger.notes()]

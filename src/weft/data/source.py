@@ -29,6 +29,7 @@ class Source:
     config: SourceConfig
     columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
     stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
+    held_out: bool = False  # whether the reporting rows were cut off by seed, for want of a split of their own
 
     @property
     def fingerprint(self) -> str:
@@ -59,4 +60,5 @@ def open_source(name: str | Path, config: SourceConfig | None = None, **options:
         notes=[whole(note) for note in opening.notes],
         config=config,
         columns=opening.reading.columns,
+        held_out=opening.held_out,
     )

@@ -16,6 +16,12 @@ from pydantic.dataclasses import dataclass
 from weft.errors import WeftError
 
 LARGEST = 1 << 24  # of any number of channels, words or pixels in a row; a stored configuration can ask for anything
+
+
+class SideMismatch(WeftError):
+    """An image whose side is no multiple of the patch's."""
+
+
 Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 Depth = Annotated[int, Field(ge=1, le=10_000)]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -287,7 +293,7 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
             if side % self.stride or side < self.stride:
                 below, above = side // self.stride * self.stride, (side // self.stride + 1) * self.stride
                 fits = f"{below} or {above}" if below else f"{above}"
-                raise WeftError(
+                raise SideMismatch(
                     f"image side {side} is not a multiple of the patch side {self.stride}; "
                     f"use {fits}, or another patch_size"
                 )

@@ -59,7 +59,7 @@ def read_encoder(folder: Path) -> TextTokens:
     from weft.networks.registry import build
     from weft.networks.weights.build import stored_config
     from weft.networks.weights.files import read
-    from weft.networks.weights.load import load_checkpoint
+    from weft.networks.weights.load import LeftOut, load_checkpoint
 
     checkpoint = read(folder)
     config = stored_config(checkpoint)
@@ -68,7 +68,7 @@ def read_encoder(folder: Path) -> TextTokens:
     with seeded(0):  # the draws of weights that are about to be replaced are nobody else's
         network = build(config.replaced(num_classes=0))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*left out.*")  # heads, which is what is wanted
+        warnings.simplefilter("ignore", LeftOut)  # heads, which is what is wanted
         load_checkpoint(network, checkpoint)
     assert isinstance(network, TextTokens)
     return network.eval().requires_grad_(False)

@@ -22,7 +22,7 @@ from weft.networks.config import (
     TokenConfig,
 )
 from weft.networks.registry import REGISTRY, configured
-from weft.studies.matching import MEASURES, solve
+from weft.studies.matching import MEASURES, Unmatched, solve
 from weft.studies.verdicts import Group
 
 Preset = Literal["families", "mixers", "gates", "sizes"]
@@ -46,6 +46,7 @@ class Facts:
     shape: Changes  # img_size and in_chans, or vocab_size and max_length, or in_features
     classes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    held_out: bool = False  # whether its reporting rows were cut off by seed, for want of a split of their own
 
     @property
     def side(self) -> int:
@@ -155,8 +156,10 @@ def make_arm(facts: Facts, name: str, model: str, changes: Changes, match: str, 
     try:
         named = fit_to(facts, model, changes)
         config = solve(named, match, budget) if match in MEASURES and budget else named
+    except Unmatched as error:
+        raise WeftError(f"{name} {error}") from error
     except WeftError as error:
-        raise WeftError(f"{name} {error}" if str(error).startswith("cannot") else f"{name}: {error}") from error
+        raise WeftError(f"{name}: {error}") from error
     base = dataclasses.asdict(configured(model, **facts.shape, num_classes=facts.outputs, **patch(facts, model)))
     different = {key: value for key, value in dataclasses.asdict(config).items() if value != base[key]}
     count = {key: measure(config) for key, (measure, _) in MEASURES.items()}

@@ -102,4 +102,5 @@ def look_at_labelled(config: RunConfig) -> Facts:
         shape=shape,
         classes=source.classes,
         notes=source.notes,
+        held_out=source.held_out,
     )

@@ -31,6 +31,10 @@ MEASURES: dict[str, tuple[Callable[[NetworkConfig], int], str]] = {
 }
 
 
+class Unmatched(WeftError):
+    """A network that cannot be given the size of a budget; the sentence goes on after its name."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """A size of a family: main width, units added in its finest dimension, layers."""
@@ -54,9 +58,9 @@ def solve(config: NetworkConfig, match: str, budget: float) -> NetworkConfig:
             closest = found
     if closest is None:
         least = count(resized(config, Shape(1, 0, 1)))
-        raise WeftError(f"cannot meet {budget:,.0f} {words}: its smallest size has {least:,}; raise --budget to that")
+        raise Unmatched(f"cannot meet {budget:,.0f} {words}: its smallest size has {least:,}; raise --budget to that")
     near = count(closest)
-    raise WeftError(f"cannot meet {budget:,.0f} {words} within 3 %: its nearest size has {near:,}; use --budget {near}")
+    raise Unmatched(f"cannot meet {budget:,.0f} {words} within 3 %: its nearest size has {near:,}; use --budget {near}")
 
 
 def depths(config: NetworkConfig, growth: float) -> Iterator[int]:
@@ -111,7 +115,7 @@ def depth_of(config: NetworkConfig) -> int | None:
 @singledispatch
 def resized(config: NetworkConfig, shape: Shape) -> NetworkConfig:
     """The network at another size."""
-    raise WeftError(f"cannot be matched: nobody has said how {config.family} networks grow; use --match none")
+    raise Unmatched(f"cannot be matched: nobody has said how {config.family} networks grow; use --match none")
 
 
 @resized.register

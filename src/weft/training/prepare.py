@@ -21,7 +21,7 @@ from weft.data.preprocess import ImageTransform, Transform, VectorTransform
 from weft.data.source import Source, open_source
 from weft.data.split import MemorySplit
 from weft.errors import WeftError
-from weft.networks.config import MLPConfig, NetworkConfig
+from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
 from weft.networks.formulas import total_parameters
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, configured, list_models
@@ -247,9 +247,8 @@ def size_network(config: RunConfig, source: Source, transform: Transform) -> Net
         shape |= {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
     try:
         return configured(config.model, **{**shape, **config.network})
-    except WeftError as error:
-        sides = " (--size sets the side, --network patch_size=… the patch)" if "image side" in str(error) else ""
-        raise WeftError(f"{error}{sides}") from error
+    except SideMismatch as error:
+        raise WeftError(f"{error} (--size sets the side, --network patch_size=… the patch)") from error
 
 
 def create_network(network: NetworkConfig, seed: int) -> Network:

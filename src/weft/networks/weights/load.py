@@ -32,6 +32,14 @@ RESIZED = ("num_classes", "img_size", "max_length")
 TRAINING_ONLY = ("drop_rate", "drop_path_rate", "head_drop_rate", "init", "zero_head", "zero_init_last")
 
 
+class StartsFresh(UserWarning):
+    """A part of the network that a checkpoint has no weights for."""
+
+
+class LeftOut(UserWarning):
+    """A part of a checkpoint that the network has no place for, as was expected."""
+
+
 def load_weights(
     network: Network,
     source: str | Path | Mapping[str, Tensor],
@@ -141,8 +149,8 @@ def translated(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> di
     if theirs != ours:
         stored = {name: tensor for name, tensor in stored.items() if name not in adapter.head}
         wanted = [name for name in wanted if not name.startswith("head.")]
-        state = "its head starts fresh" if ours else "the head is left out"
-        warn(f"{checkpoint.origin} has {theirs or 'no'} classes and the network {ours or 'none'}: {state}")
+        state, kind = ("its head starts fresh", StartsFresh) if ours else ("the head is left out", LeftOut)
+        warn(f"{checkpoint.origin} has {theirs or 'no'} classes and the network {ours or 'none'}: {state}", kind)
     rules = list(adapter.rules(wanted))
     check_names(adapter, rules, stored, checkpoint.origin)
     return {
@@ -167,14 +175,15 @@ def check_names(adapter: Adapter, rules: list[Rule], stored: Mapping[str, Tensor
         )
     kinds = sorted({kind for kind in unused.values() if kind})
     if kinds:
-        warn(f"left out of {origin}: {', '.join(kinds)}")
+        warn(f"left out of {origin}: {', '.join(kinds)}", LeftOut)
 
 
 def fitted(network: TokenNetwork, tensors: dict[str, Tensor], old: Layout, origin: str) -> dict[str, Tensor]:
     """The tensors, resized from the layout `old`; texts longer than the checkpoint knew meet untrained weights."""
     moved = resized(network, tensors, old)
     if len(old.grid) == 1 and network.layout.tokens > old.tokens:
-        warn(f"{origin} knows texts of at most {old.tokens} tokens: what the network has for longer ones starts fresh")
+        longer = "what the network has for longer ones starts fresh"
+        warn(f"{origin} knows texts of at most {old.tokens} tokens: {longer}", StartsFresh)
     return moved
 
 
@@ -195,5 +204,5 @@ def check_shapes(tensors: dict[str, Tensor], own: Mapping[str, Tensor], origin: 
         )
 
 
-def warn(sentence: str) -> None:
-    warnings.warn(sentence, UserWarning, stacklevel=5)
+def warn(sentence: str, kind: type[UserWarning] = UserWarning) -> None:
+    warnings.warn(sentence, kind, stacklevel=5)

@@ -94,14 +94,9 @@ def look(asked: Asked, pool: Pool) -> Known:
     encoder = trained_encoder(asked.encoder) if asked.encoder is not None else ""
     corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
     tasks = {task: task_facts(asked, task, pool) for task in asked.tasks}
-    seen = [task for task, facts in tasks.items() if asked.tasks[task] == asked.source and held_out(facts)]
+    seen = [task for task, facts in tasks.items() if asked.tasks[task] == asked.source and facts.held_out]
     notes = [f"pre-training reads the texts that {task} is judged on, without their labels" for task in seen]
     return Known(replace(corpus, notes=[*corpus.notes, *notes]), tasks, encoder)
-
-
-def held_out(facts: Facts) -> bool:
-    """Whether a source has no test split of its own, so that its reporting rows are among its texts."""
-    return any(note.startswith("no test split") for note in facts.notes)
 
 
 def trained_encoder(folder: str) -> str:

@@ -17,7 +17,7 @@ from weft.networks.encoder import folder_digest
 from weft.networks.network import Network
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
-from weft.networks.weights.load import load_checkpoint
+from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
 from weft.stored import Damaged, read_object, read_text
 from weft.training.pretrained import read_card
 
@@ -63,7 +63,8 @@ class Start:
         """Load the weights into a network of the same shape, whose head, length or image size may differ."""
         with warnings.catch_warnings():
             # a fresh head is the point of it, and what else is left out (poolers, heads of pre-training) is expected
-            warnings.filterwarnings("ignore", message=".*(starts fresh|left out).*")
+            warnings.simplefilter("ignore", StartsFresh)
+            warnings.simplefilter("ignore", LeftOut)
             load_checkpoint(network, self._checkpoint())
 
     def _checkpoint(self) -> Checkpoint:
