@@ -24,6 +24,7 @@ from training.runs import sentences
 from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
 from weft.errors import WeftError
+from weft.training import yaml_file
 from weft.training.folder import RunFolder, create, open_run
 from weft.training.journal import read_events
 
@@ -126,6 +127,14 @@ def test_several_processes_are_told_what_may_change(run: Path, tmp_path: Path, m
         assert found == ("cpu", 0, 2.5, True, "ddp")
 
 
+def ended(config: Any) -> dict[str, Any]:
+    """The least that a record of a run holds."""
+    source = {"name": "digits", "fingerprint": "f", "notes": []}
+    numbers = {"parameters": 1, "steps": 1, "wall_seconds": 1.0, "cost": 0.0}
+    told = {"status": "finished", "metric": "accuracy", "metrics": {"accuracy": 1.0}, "curve": []}
+    return {**told, **numbers, "source": source, "config": yaml_file.to_dict(config)}
+
+
 def test_a_restarted_process_goes_on_with_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with one of seed 10, of another rate, or that has ended; brackets of a source are no pattern."""
     monkeypatch.chdir(tmp_path)
@@ -137,7 +146,7 @@ def test_a_restarted_process_goes_on_with_its_own_run(tmp_path: Path, monkeypatc
 
     name = running.run_name(asked.config)
     assert name.startswith("a-b-.csv-") and name.endswith("-mlp-seed1")
-    leave(name).write_record({"status": "finished"})
+    leave(name).write_record(ended(asked.config))
     assert running.left_behind(asked) is None, "not restarted"
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert running.left_behind(asked) is None, "nothing to go on from"
@@ -301,7 +310,7 @@ def test_one_odd_folder_does_not_hide_the_others(run: Path, tmp_path: Path, caps
     assert dispatch(["runs", str(tmp_path), "--json"]) == 0
     rows: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["status"] for row in rows] == ["unreadable", "unreadable", "finished"]
-    assert rows[0]["metric"] == "the record lacks 'metric'" and ".lock" in rows[1]["metric"]
+    assert "record.json: metric" in rows[0]["metric"] and ".lock" in rows[1]["metric"]
     assert dispatch(["runs", str(tmp_path)]) == dispatch(["runs", "prune", str(tmp_path)]) == 0
 
 
@@ -309,7 +318,7 @@ def test_a_damaged_record_is_written_anew_by_resuming(run: Path, tmp_path: Path)
     again = tmp_path / "again"
     shutil.copytree(run, again)
     (again / "record.json").write_text('{"status": "fini')
-    with pytest.warns(UserWarning, match=r"record\.json is damaged: .*--resume .*writes it anew"):
+    with pytest.warns(UserWarning, match=r"record\.json is damaged.*--resume .*writes it anew"):
         assert dispatch(["train", "--resume", str(again)]) == 0
     before, after = (json.loads((folder / "record.json").read_text()) for folder in (run, again))
     assert after["status"] == "finished" and after["metrics"] == before["metrics"]

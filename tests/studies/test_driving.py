@@ -31,7 +31,7 @@ def test_the_second_in_a_folder_is_refused_and_touches_nothing(tmp_path: Path, i
             with pytest.raises(WeftError, match=f"another process is at work in {tmp_path / 'study'}") as refused:
                 begin(tmp_path / "study")
             assert refused.value.code == 2
-        assert [path.name for path in (tmp_path / "study").iterdir()] == [driving.LOCK]
+        assert {path.name for path in (tmp_path / "study").iterdir()} == {driving.LOCK, driving.MARK}
 
 
 def test_where_nothing_came_of_it_nothing_is_left(tmp_path: Path):
@@ -48,7 +48,7 @@ def test_what_was_written_stays_and_the_folder_can_be_driven_again(tmp_path: Pat
     for number in range(2):
         with driving.driving(tmp_path / "study"):
             (tmp_path / "study" / str(number)).touch()
-    assert {path.name for path in (tmp_path / "study").iterdir()} == {driving.LOCK, "0", "1"}
+    assert {path.name for path in (tmp_path / "study").iterdir()} == {driving.LOCK, driving.MARK, "0", "1"}
 
 
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):

@@ -114,7 +114,7 @@ def spawn(config: RunConfig, folder: Path) -> ForkServerProcess:
 def train_together(config: Any, folder: Path, strategy: str = "ddp") -> None:
     """Start a run, or go on with it, in two processes that find each other as those of torchrun do."""
     if not (folder / "run.yaml").exists():
-        create(folder).write_asked(replace(config, execution=replace(config.execution, strategy=strategy)))
+        create(folder, replace(config, execution=replace(config.execution, strategy=strategy))).release()
     processes = ranks(config, folder)
     for process in processes:
         process.join(300)

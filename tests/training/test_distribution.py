@@ -71,7 +71,7 @@ def test_a_checkpoint_of_one_process_is_resumed_by_two(tmp_path: Path) -> None:
 def test_a_terminated_command_of_two_processes_is_resumed_by_one(tmp_path: Path) -> None:
     config = configure("resnet", STEPS, log_every=2, checkpoint_every=4)
     train(config, tmp_path / "whole")
-    create(tmp_path / "run").write_asked(config)
+    create(tmp_path / "run", config).release()
     process = torchrun(tmp_path / "run")
     wait_for_step(tmp_path / "run", 4)
     process.send_signal(signal.SIGTERM)
@@ -96,7 +96,7 @@ def test_a_killed_rank_is_recovered_and_ends_with_the_same_bits(tmp_path: Path) 
     """torchrun restarts both ranks from the last checkpoint; two processes uninterrupted are the yardstick."""
     config = configure("mlp", 200, checkpoint_every=5, log_every=5, eval_every=20.0)
     train_together(config, tmp_path / "whole")
-    create(tmp_path / "cut").write_asked(config)
+    create(tmp_path / "cut", config).release()
     process = torchrun(tmp_path / "cut")
     wait_for_step(tmp_path / "cut", 20)
     os.kill(rank_of(process.pid, 1), signal.SIGKILL)

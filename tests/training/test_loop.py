@@ -78,7 +78,7 @@ def test_norms_of_every_layer_are_in_the_journal(tmp_path: Path) -> None:
 def test_a_journal_that_is_resumed_holds_the_events_of_its_checkpoint(tmp_path: Path) -> None:
     journal, path = Journal(tmp_path), tmp_path / "metrics.jsonl"
     for step in range(3):
-        journal.add({"kind": "train", "step": step})
+        journal.add({"kind": "train", "step": step, "loss": 1.0})
     journal.close()
     before = path.stat().st_ino
     Journal(tmp_path, 3).close()

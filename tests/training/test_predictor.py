@@ -165,7 +165,7 @@ def test_what_is_no_network_is_refused(tmp_path: Path, run: Path) -> None:
         read_card(broken)
     for content in ("", "[]", '{"weft": 3}', '{"weft": {"format": 1}}', '{"weft": {"format": 1, "network": 3}}'):
         (broken / "config.json").write_text(content)
-        with pytest.raises(WeftError, match="not written by weft, or is damaged"):
+        with pytest.raises(WeftError, match=r"config\.json.* is damaged"):
             read_card(broken)
 
 

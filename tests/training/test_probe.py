@@ -56,7 +56,7 @@ def test_memory_that_will_not_suffice_is_refused_with_a_batch_that_would(
 
     def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
         room = memory.predicted(net, per_example, 100, states) - memory.resident()
-        monkeypatch.setattr(memory, "available", lambda device: int(room))
+        monkeypatch.setattr(memory, "available", lambda *_: int(room))
         seen["need"] = per_example
         return original(net, per_example, examples, states, parts)
 

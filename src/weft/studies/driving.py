@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.errors import Interrupted, WeftError
 from weft.machine import Busy, Lock
-from weft.ownership import LOCK, MARK, discard, mark
+from weft.ownership import LOCK, MARK, mark
 
 GRACE = 1.0  # seconds for one that is about to end
 
@@ -45,8 +45,9 @@ def held(folder: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             if {path.name for path in folder.iterdir()} <= {LOCK, MARK}:
-                discard(folder, (LOCK, MARK))
-                for path in missing[1:]:
+                for name in (LOCK, MARK):
+                    (folder / name).unlink(missing_ok=True)
+                for path in missing:
                     path.rmdir()
         lock.release()
 

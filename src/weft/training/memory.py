@@ -65,16 +65,6 @@ def predicted(net: nn.Module, per_example: float, examples: int, states: int) ->
     return int(resident() + weights * (1 + states) + max(step, saving))
 
 
-def check_weights(parameters: int) -> None:
-    """Refuse a network whose weights alone need more memory than there is, before they are allocated."""
-    need, have = 4 * parameters, available()
-    if need > have:
-        raise WeftError(
-            f"a network of {parameters:,} parameters needs {gigabytes(need)} for its weights alone and "
-            f"{gigabytes(have)} are free; choose a smaller network"
-        )
-
-
 def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:
     """The predicted peak, or an error that names a batch size that would fit."""
     device = device_of(net)

@@ -22,14 +22,12 @@ from weft.data.source import Source, open_source
 from weft.data.split import MemorySplit
 from weft.errors import WeftError
 from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
-from weft.networks.formulas import total_parameters
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, configured, list_models
 from weft.nn.losses import outputs_for
 from weft.nn.seeding import seeded
 from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.kinds import KINDS, AnyConfig, function
-from weft.training.memory import check_weights
 from weft.training.metrics import Metrics, measure
 from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optimisers import Groups
@@ -252,7 +250,6 @@ def size_network(config: RunConfig, source: Source, transform: Transform) -> Net
 
 
 def create_network(network: NetworkConfig, seed: int) -> Network:
-    """The network with the initial weights that `seed` decides; one that cannot fit is refused before it is built."""
-    check_weights(total_parameters(network))
+    """The network with the initial weights that `seed` decides."""
     with seeded(seed):
         return build(network)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import safetensors.torch
 from pydantic import Field
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from weft.errors import WeftError
 from weft.networks.config import CARRIED, NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.network import Network
 from weft.networks.registry import config_from_dict
-from weft.networks.weights.files import WRITTEN, require_own
+from weft.networks.weights.files import require_own, serialized
 from weft.networks.weights.outline import build_stored
 from weft.nn.losses import Task, outputs_for
 from weft.stored import Damaged, read_object, validated
@@ -69,7 +68,7 @@ def write_network(
         "weft": {"format": FORMAT, **dataclasses.asdict(card), "network": dataclasses.asdict(network)},
     }
     write_json(folder / "config.json", content)
-    write_bytes(folder / "model.safetensors", safetensors.torch.save(weights, metadata=WRITTEN))
+    write_bytes(folder / "model.safetensors", serialized(weights))
 
 
 def with_encoder(network: NetworkConfig, folder: Path) -> NetworkConfig:

@@ -33,7 +33,9 @@ def record(config: Any, **changes: Any) -> dict[str, Any]:
         "throughput": 100.0,
         "curve": [],
         "environment": environment,
+        "steps": 100,
         "wall_seconds": 11.0,
+        "cost": 0.0003,
         **changes,
     }
 

@@ -16,7 +16,7 @@ from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
 from weft.networks.weights.files import Checkpoint, read
 from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named
-from weft.networks.weights.outline import require_parameters
+from weft.networks.weights.outline import outline, require_little_unstored, require_parameters
 from weft.stored import brief, complaint
 
 
@@ -27,9 +27,11 @@ def network_from_folder(folder: str | Path, *, unsafe_pickle: bool = False, **ch
     resize.
     """
     checkpoint = read(folder, unsafe_pickle=unsafe_pickle)
-    config = stored_config(checkpoint)
-    if changes:
-        config = config_from_dict({**dataclasses.asdict(config), **changes})
+    if changes:  # the weights are fitted to them, so they need not be as many
+        config = config_from_dict({**dataclasses.asdict(described(checkpoint)), **changes})
+    else:
+        config = stored_config(checkpoint)
+    require_little_unstored(outline(config), f"the config.json of {checkpoint.origin}")
     network = build(config)
     load_checkpoint(network, checkpoint)
     return network

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -113,6 +114,17 @@ def is_own_file(weights: Path) -> bool:
     except (SafetensorError, OSError):
         return False
     return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
+
+
+def serialized(weights: dict[str, Tensor]) -> bytes:
+    """A .safetensors file of weft's. The library writes metadata in another order each time: here it is sorted, so
+    that the same weights are the same bytes."""
+    content = safetensors.torch.save(weights, metadata=WRITTEN)
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    text = json.dumps({"__metadata__": dict(sorted(header.pop("__metadata__").items())), **header}).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def read_npz(path: Path) -> dict[str, Tensor]:

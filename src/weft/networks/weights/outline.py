@@ -38,13 +38,18 @@ def build_stored(config: NetworkConfig, path: Path, described: Path) -> Network:
     """The network of a configuration, which stands in the file `described`, with the weights in the file `path`."""
     found = header(path)
     require_parameters(total_parameters(config), sum(map(prod, found.values())), path, described)
-    with torch.device("meta"):
-        outline = build(config)
-    require_shapes(outline, found, path, described)
+    require_shapes(outline(config), found, path, described)
+    require_little_unstored(outline(config), described)
     with seeded(0):  # the draws of weights that are about to be replaced are nobody else's
         network = build(config)
     fill(network, path)
     return network
+
+
+def outline(config: NetworkConfig) -> Network:
+    """The network of a configuration without memory for its weights."""
+    with torch.device("meta"):
+        return build(config)
 
 
 def require_parameters(wanted: int, stored: int, path: Path | str, described: Path | str) -> None:
@@ -56,15 +61,20 @@ def require_parameters(wanted: int, stored: int, path: Path | str, described: Pa
         )
 
 
-def require_shapes(outline: nn.Module, found: dict[str, Shape], path: Path, described: Path) -> None:
+def require_shapes(network: nn.Module, found: dict[str, Shape], path: Path, described: Path) -> None:
     """Refuse a file whose tensors are not those of the network that its configuration describes."""
-    own = {name: tuple(value.shape) for name, value in outline.state_dict().items()}
+    own = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     if own != found:
         wrong = sorted(name for name in own.keys() | found.keys() if own.get(name) != found.get(name))
         raise WeftError(
             f"{path} does not hold the weights of the network in {described}: {some(wrong)} differ; restore them"
         )
-    unstored = sum(b.numel() * b.element_size() for n, b in outline.named_buffers() if n not in own)
+
+
+def require_little_unstored(network: nn.Module, described: Path | str) -> None:
+    """Refuse a network that would compute very large tables for itself."""
+    own = network.state_dict().keys()
+    unstored = sum(b.numel() * b.element_size() for n, b in network.named_buffers() if n not in own)
     if unstored > UNSTORED:
         raise WeftError(f"{described} asks for {unstored >> 20:,} MiB beside its weights; no such network was trained")
 
