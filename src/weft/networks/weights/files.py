@@ -5,6 +5,7 @@ Nothing here runs code from a checkpoint. A pickle is read only when the caller 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
