@@ -140,12 +140,18 @@ def as_rank(rank: int, port: int, config: Any, folder: Path) -> None:
     begin_or_resume(config, folder)
 
 
+def lines(folder: Path) -> int:
+    """Lines of a run's curve; counted rather than read, so that a quick run cannot end meanwhile."""
+    path = folder / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+
 def interrupt(process: ForkServerProcess, folder: Path, how: int, chance: random.Random) -> bool:
     """Signal a process at a random moment of its training; False when it had ended by then."""
-    events = len(read_events(folder / "metrics.jsonl"))
-    while process.is_alive() and len(read_events(folder / "metrics.jsonl")) <= events:
+    before = lines(folder)
+    while process.is_alive() and lines(folder) <= before:
         time.sleep(0.002)
-    time.sleep(chance.uniform(0, 0.15))
+    time.sleep(chance.uniform(0, 0.05))
     if not process.is_alive() or process.pid is None:
         return False
     os.kill(process.pid, how)
