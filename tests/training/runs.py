@@ -98,6 +98,9 @@ class Stop(Silent):
 
 def begin_or_resume(config: RunConfig, folder: Path) -> None:
     """What a process does: start the run, or go on where it stands. Exits with 128 + signal when interrupted."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the server may have been started where signals were held back
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     if (folder / "run.yaml").exists():
         outcome = session.resume(folder, Silent())
     else:
