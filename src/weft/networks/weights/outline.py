@@ -38,8 +38,9 @@ def build_stored(config: NetworkConfig, path: Path, described: Path) -> Network:
     """The network of a configuration, which stands in the file `described`, with the weights in the file `path`."""
     found = header(path)
     require_parameters(total_parameters(config), sum(map(prod, found.values())), path, described)
-    require_shapes(outline(config), found, path, described)
-    require_little_unstored(outline(config), described)
+    bare = outline(config)
+    require_shapes(bare, found, path, described)
+    require_little_unstored(bare, described)
     with seeded(0):  # the draws of weights that are about to be replaced are nobody else's
         network = build(config)
     fill(network, path)
