@@ -31,7 +31,7 @@ def comparison(source: str, folder: Path) -> tuple[float, float, int]:
 def report(folder: Path) -> tuple[float, int]:
     """Seconds and bytes of a report of 40 arms × 5 seeds × 1,000 points."""
     from studies.fabricated import make_study
-    from weft.studies.drawing import draw
+    from weft.studies.results.drawing import draw
 
     make_study(folder, {f"mlp@{number}": 0.5 + number / 100 for number in range(40)}, seeds=5, points=1000)
     started = time.perf_counter()

@@ -28,7 +28,7 @@ from sklearn.datasets import load_sample_images
 
 from weft.data import AugmentConfig, TransformConfig, batches, fit, open_source
 from weft.data.augment.geometry import crop_boxes
-from weft.data.preprocess import ImageTransform
+from weft.data.transform.transforms import ImageTransform
 
 Row = tuple[str, str, str, bool]  # what, measured, wanted, met
 PHOTOS = 2000

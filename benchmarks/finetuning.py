@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 from weft.data.config import TransformConfig
-from weft.studies.finetuning import finetune_all, show_table
+from weft.studies.head_comparison import finetune_all, show_table
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 

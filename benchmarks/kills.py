@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1] / "tests")  # not this folder, whose training.py would hide theirs
 from training.runs import FAMILIES, assert_same_bits, configure, curve, interrupt, last_checkpoint, spawn  # noqa: E402
 from training.test_distribution import rank_of, torchrun, train_together, wait_for_step  # noqa: E402
-from weft.training.folder import create  # noqa: E402
+from weft.training.storage.run_folder import create  # noqa: E402
 
 FORMS = (("SIGKILL", signal.SIGKILL, 5), ("SIGKILL while writing", signal.SIGKILL, 1), ("SIGTERM", signal.SIGTERM, 5))
 PATIENCE = 1200  # seconds for a run of half a minute: a busy machine is no failure

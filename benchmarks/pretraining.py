@@ -29,18 +29,18 @@ import torch
 from torch import Tensor, nn
 
 from weft.data.corpus.config import TokenizingConfig
-from weft.data.tokens import MARKERS
+from weft.data.transform.tokenizer import MARKERS
 from weft.machine import keep_freed_memory
 from weft.training.config import ExecutionConfig, OptimisationConfig
-from weft.training.display import Silent
-from weft.training.fabric import Alone
-from weft.training.folder import RunFolder
-from weft.training.loop import update
-from weft.training.prepare import gather
+from weft.training.distributed import Alone
+from weft.training.loop.display import Silent
+from weft.training.loop.loop import update
+from weft.training.loop.progress import Progress
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.run import Run
-from weft.training.session import assemble
-from weft.training.state import Progress
+from weft.training.run.context import Run
+from weft.training.run.inputs import gather
+from weft.training.run.lifecycle import assemble
+from weft.training.storage.run_folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import import_transformers

@@ -5,7 +5,8 @@
 Trains some networks for `steps` batches of 64 on the embedded sources and on those given (images at a tenth of their
 rows, texts cut to 48 tokens), at every rate, and takes the best metric of each run on its selection split. Rates are
 ranked for every network (1 is best), ranks averaged over the networks of a source and then over sources. The rate with
-the best mean rank is `weft.studies.trials.short_run_rate`. The same command goes on where it was interrupted.
+the best mean rank is `weft.studies.compare.rate_search.short_run_rate`. The same command goes on where it
+was interrupted.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from weft.data.config import TransformConfig
-from weft.studies.arms import Arm, Facts, make_arms
-from weft.studies.comparison import ComparisonConfig, run_config
-from weft.studies.runner import Pool, carry_out
-from weft.studies.sensitivity import metric_of
-from weft.studies.study import Job, Study
+from weft.studies.compare.candidates import Arm, Facts, make_arms
+from weft.studies.compare.comparison import ComparisonConfig, run_config
+from weft.studies.engine.runner import Pool, carry_out
+from weft.studies.engine.study import Job, Study
+from weft.studies.tune.rate_width_map import metric_of
 from weft.training.config import OptimisationConfig, ReadingConfig
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)

@@ -17,12 +17,12 @@ import numpy as np
 
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
-from weft.training import session
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
-from weft.training.kinds import AnyConfig
+from weft.training.inference.evaluate import evaluate_run
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.reevaluation import evaluate_run
+from weft.training.run import lifecycle
+from weft.training.run.kinds import AnyConfig
 
 WORDS, LENGTH, BATCH = 4096, 64, 128
 SEQUENCES = 32  # of 64 packed tokens in a batch of pre-training: many small steps learn more in minutes
@@ -32,7 +32,7 @@ SPLIT = "validation"
 def carry_out(config: AnyConfig, folder: Path) -> dict[str, Any]:
     """The record of a run, which is started, resumed, or there already."""
     started = (folder / "run.yaml").is_file()
-    outcome = session.resume(folder) if started else session.start(config, folder)
+    outcome = lifecycle.resume(folder) if started else lifecycle.start(config, folder)
     if outcome.record is None:
         raise SystemExit(f"interrupted; the same command goes on with {folder}")
     return outcome.record

@@ -31,20 +31,20 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from weft.data.batch.loader import Batches
 from weft.data.config import AugmentConfig
-from weft.data.loader import Batches
-from weft.networks.formulas import total_macs
+from weft.networks.cost import total_macs
 from weft.networks.registry import configured
 from weft.training.config import ExecutionConfig, OptimisationConfig, RunConfig
-from weft.training.course import waiting
-from weft.training.display import Silent
-from weft.training.fabric import Alone
-from weft.training.folder import RunFolder
-from weft.training.loop import update
-from weft.training.prepare import gather
-from weft.training.run import Run
-from weft.training.session import assemble
-from weft.training.state import Progress
+from weft.training.distributed import Alone
+from weft.training.loop.display import Silent
+from weft.training.loop.events import waiting
+from weft.training.loop.loop import update
+from weft.training.loop.progress import Progress
+from weft.training.run.context import Run
+from weft.training.run.inputs import gather
+from weft.training.run.lifecycle import assemble
+from weft.training.storage.run_folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import import_timm

@@ -9,12 +9,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from weft.studies import worker
+from weft.studies.engine import worker
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     [
-        *("training.runs", "weft.studies.tasks", "weft.networks.backbone", "weft.networks.vit", "weft.networks.mlp"),
+        *(
+            "training.runs",
+            "weft.studies.engine.tasks",
+            "weft.networks.backbone",
+            "weft.networks.vit",
+            "weft.networks.mlp",
+        ),
         *("torch._dynamo", "sklearn.datasets", "sklearn.metrics", "sklearn.linear_model"),
         *("sklearn.feature_extraction.text", "sklearn.pipeline"),
         *("lightning_fabric", "lightning_fabric.strategies.model_parallel", "torch.distributed.fsdp"),

@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from weft.training.rehearsal import try_format
-from weft.training.scaling import Precision
+from weft.training.distributed import Precision
+from weft.training.run.rehearsal import try_format
 
 
 def require(precision: str) -> None:

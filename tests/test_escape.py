@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from weft import terminal
 from weft.commands.main import main
-from weft.escape import CsvWriter, for_page, for_spreadsheet, for_terminal
+from weft.terminal import CsvWriter, for_page, for_spreadsheet, for_terminal
 
 HOSTILE = "[/b][red]\x1b[31m\x9b1m\u202egnp.\ud800\x07 :smile: <b>"
 SHOWN = "[/b][red]\\u001b[31m\\u009b1m\\u202egnp.\\ud800\\u0007 :smile: <b>"

@@ -18,7 +18,7 @@ import pytest
 from training.runs import configure, train
 from weft import machine
 from weft.training.config import ExecutionConfig
-from weft.training.folder import RunFolder
+from weft.training.storage.run_folder import RunFolder
 
 FAULTS = """
 import resource, sys, torch
@@ -240,7 +240,7 @@ def test_no_other_module_asks_the_system() -> None:
 def test_modules_of_unix_may_be_missing() -> None:
     code = (
         "import sys; sys.modules |= dict.fromkeys(('fcntl', 'resource', 'pwd', 'termios'));"
-        "import weft.machine, weft.supervision, weft.training.folder; print(weft.machine.lock_kind())"
+        "import weft.machine, weft.supervision, weft.training.storage.run_folder; print(weft.machine.lock_kind())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("a file"), done.stderr

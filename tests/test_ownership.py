@@ -20,15 +20,15 @@ from weft.data import open_source
 from weft.data.config import EMBEDDED, SourceConfig
 from weft.data.corpus.documents import text_files
 from weft.data.sources import find
+from weft.disk import claim, mark, require_output
 from weft.errors import WeftError
 from weft.insight.finding import Finding, Picture, Table
 from weft.networks.weights import save_weights
-from weft.ownership import claim, mark, require_output
-from weft.studies.library import STUDIES
-from weft.training import session
+from weft.studies.experiments.registry import STUDIES
 from weft.training.config import RunConfig
-from weft.training.display import Silent
-from weft.training.folder import RunBusy, RunFolder, create, name_for
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle
+from weft.training.storage.run_folder import RunBusy, RunFolder, create, name_for
 
 ASKED = configure("mlp", steps=4, checkpoint_every=2)
 
@@ -104,15 +104,15 @@ def test_a_process_refused_because_another_trains_in_the_folder_deletes_nothing(
     path.mkdir()
     other = RunFolder(path).lock()
     with pytest.raises(RunBusy):
-        session.start(ASKED, path, Silent())
+        lifecycle.start(ASKED, path, Silent())
     assert everything(path) == {".lock"}
     other.release()
     lock = create(path, ASKED)
     before = everything(path)
     with pytest.raises(WeftError, match="already holds a run"):
-        session.start(ASKED, path, Silent())
+        lifecycle.start(ASKED, path, Silent())
     with pytest.raises(RunBusy):
-        session.resume(path, Silent())
+        lifecycle.resume(path, Silent())
     assert everything(path) == before
     lock.release()
 
@@ -126,16 +126,16 @@ def test_a_run_killed_before_it_was_written_down_can_be_begun_again(tmp_path: Pa
 
 def test_a_refused_run_takes_back_its_own_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WeftError):
-        session.start(configure("mlp", source=str(tmp_path / "nowhere")), tmp_path / "plain", Silent())
+        lifecycle.start(configure("mlp", source=str(tmp_path / "nowhere")), tmp_path / "plain", Silent())
     assert not (tmp_path / "plain").exists()
 
     def refuse(*_: object) -> None:
         (tmp_path / "run" / "notes.txt").write_text("written while weft was looking")
         raise WeftError("refused late")
 
-    monkeypatch.setattr(session, "set_out", refuse)
+    monkeypatch.setattr(lifecycle, "set_out", refuse)
     with pytest.raises(WeftError, match="refused late"):
-        session.start(ASKED, tmp_path / "run", Silent())
+        lifecycle.start(ASKED, tmp_path / "run", Silent())
     assert everything(tmp_path / "run") == {"notes.txt"}
 
 

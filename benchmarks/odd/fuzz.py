@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from weft.data import open_source
 from weft.data.config import SourceConfig
-from weft.data.summary import samples, summarize
+from weft.data.show.summary import samples, summarize
 from weft.errors import WeftError
 
 EXAMPLES = 1000

@@ -12,11 +12,11 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "WeftError": "weft.errors",
-    "Classifier": "weft.training.estimators",
-    "Regressor": "weft.training.estimators",
+    "Classifier": "weft.estimators",
+    "Regressor": "weft.estimators",
     "create_model": "weft.networks.registry",
     "list_models": "weft.networks.registry",
-    "load": "weft.training.predictor",
+    "load": "weft.training.inference.predictor",
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -62,7 +62,7 @@ def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path, capsys):
 def test_a_comparison_that_lacks_a_run_is_shown_and_ends_with_exit_code_1(tmp_path: Path, capsys, monkeypatch):
     study = make_study(tmp_path, ARMS)
     (study.run_folder(study.jobs[0]).path / "record.json").unlink()
-    monkeypatch.setattr("weft.studies.comparison.compare", lambda *_: study)
+    monkeypatch.setattr("weft.studies.compare.comparison.compare", lambda *_: study)
     assert weft("compare", "--output", str(tmp_path)) == 1
     printed = capsys.readouterr()
     assert "vit_nano_p4_32" in printed.out and (tmp_path / "report.html").is_file()

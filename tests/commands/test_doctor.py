@@ -9,8 +9,8 @@ import pytest
 
 from weft.commands import doctor
 from weft.commands.main import dispatch
-from weft.training import rehearsal
-from weft.training.rehearsal import Answer
+from weft.training.run import rehearsal
+from weft.training.run.rehearsal import Answer
 
 
 @pytest.fixture(autouse=True)

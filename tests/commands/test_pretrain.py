@@ -11,7 +11,7 @@ import yaml
 
 from data.corpus import texts
 from weft.commands.main import dispatch
-from weft.data.tokens import Tokenizer
+from weft.data.transform.tokenizer import Tokenizer
 from weft.errors import WeftError
 
 QUICK = [

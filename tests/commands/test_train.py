@@ -24,9 +24,9 @@ from training.runs import sentences
 from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
 from weft.errors import WeftError
-from weft.training import yaml_file
-from weft.training.folder import RunFolder, create, open_run
-from weft.training.journal import read_events
+from weft.training.storage import yaml_file
+from weft.training.storage.metrics_log import read_events
+from weft.training.storage.run_folder import RunFolder, create, open_run
 
 QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
 ENDLESS = [*QUICK, "--steps", "200000", "--log-every", "10", "--compile", "no", "--precision", "float32"]

@@ -17,7 +17,7 @@ from PIL import Image
 
 from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import TransformConfig, batches, open_source
-from weft.data.decode import BadImage, decode
+from weft.data.read.decode import BadImage, decode
 from weft.errors import WeftError
 
 

@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from weft.data import SourceConfig, batches, open_source, train_tokenizer
-from weft.data.cache import Cache
-from weft.data.fingerprint import digest
+from weft.data.read.cache import Cache, digest
 
 BUILD = """
 import sys, time, torch

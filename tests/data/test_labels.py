@@ -13,7 +13,7 @@ import pytest
 from data.made import encoded, sentence
 from weft.data import batches, open_source
 from weft.data.config import SourceConfig
-from weft.data.labels import look_alikes, wide
+from weft.data.open.labels import look_alikes, wide
 from weft.errors import WeftError
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from data.made import encoded, sentence, write_tar
 from weft.data import batches, open_source
-from weft.data.cache import Cache
+from weft.data.read.cache import Cache
 from weft.errors import WeftError
 
 ROWS = "text,label\n" + "".join(f"{sentence(n)},{'café' if n % 2 else 'thé'}\n" for n in range(30))

@@ -15,8 +15,8 @@ from PIL import Image
 
 from data.made import encoded, write_parquet
 from weft.data import TransformConfig, batches, fit, open_source
-from weft.data.preprocess import ImageTransform, TextTransform, VectorTransform, load
-from weft.data.tokens import train_tokenizer
+from weft.data.transform.tokenizer import train_tokenizer
+from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform, load
 from weft.errors import WeftError
 
 
@@ -124,8 +124,8 @@ def test_resizing_agrees_with_pillow(tmp_path: Path):
 
 def test_a_jpeg_decoded_at_half_size_is_nearly_the_whole_one():
     data = encoded(3, (400, 300), "JPEG")
-    from weft.data.decode import decode
-    from weft.data.preprocess import resize
+    from weft.data.read.decode import decode
+    from weft.data.transform.transforms import resize
 
     small, whole = decode(data, side=64), decode(data)
     assert small.shape[1] < whole.shape[1] and min(small.shape[1:]) >= 64

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from data.made import sentence, tar_of_images, write_parquet
 from weft.data import AugmentConfig, TransformConfig, batches, open_source
-from weft.data.loader import Batch
-from weft.data.source import Source
+from weft.data.batch.loader import Batch
+from weft.data.open.source import Source
 
 EVERYTHING = AugmentConfig(
     resized_crop=(0.4, 1.0), crop_padding=2, flip=True, jitter=0.4, policy="trivial", erasing=0.5, mixup=0.4, cutmix=1.0

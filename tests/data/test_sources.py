@@ -14,8 +14,8 @@ import pytest
 
 from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import batches, open_source
-from weft.data.phrases import sentence_cut
-from weft.data.split import MemorySplit, StreamSplit
+from weft.data.open.groups import sentence_cut
+from weft.data.open.splits import MemorySplit, StreamSplit
 from weft.errors import WeftError
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from data.made import sentence
 from weft.data import Tokenizer, train_tokenizer
-from weft.data.order import bucketed
-from weft.data.text import bucket, pad_batch
+from weft.data.batch.noise import bucketed
+from weft.data.batch.token_batches import bucket, pad_batch
 from weft.errors import WeftError
 
 TEXTS = [sentence(number) + " Él está aquí, naïve!" for number in range(200)]
@@ -49,7 +49,7 @@ def test_long_texts_are_cut_as_if_they_had_been_read_whole(tokenizer: Tokenizer,
 def test_the_vocabulary_is_the_same_in_every_process(datasets: Path):
     """The trainer of `tokenizers` alone gives another one each time: its hash tables are seeded by the process."""
     program = (
-        "import hashlib, pyarrow.parquet as pq; from weft.data.tokens import train_tokenizer\n"
+        "import hashlib, pyarrow.parquet as pq; from weft.data.transform.tokenizer import train_tokenizer\n"
         f"texts = pq.read_table({str(datasets / 'rotten_tomatoes' / 'train.parquet')!r})['text'].to_pylist()\n"
         "print(hashlib.sha256(train_tokenizer(texts, 4000).content().encode()).hexdigest())"
     )

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from weft.insight import look, open_subject
-from weft.insight.activations import values_of
+from weft.insight.lenses.activations.dead_units import Units, by_unit, watch_units
+from weft.insight.lenses.activations.lens import values_of
 from weft.insight.subject import Subject
-from weft.insight.units import Units, by_unit, watch_units
 from weft.nn.activations import ACTIVATIONS
 
 

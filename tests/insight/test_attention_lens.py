@@ -10,9 +10,10 @@ from torch import Tensor
 
 from insight.small import subject_of
 from weft.errors import WeftError
-from weft.insight import lenses, maps
-from weft.insight.heads import watch_heads
-from weft.insight.offsets import distances
+from weft.insight import registry
+from weft.insight.lenses.attention import map_statistics
+from weft.insight.lenses.attention.head_statistics import watch_heads
+from weft.insight.toeplitz import distances
 from weft.nn.attention import Attention, attention_maps
 from weft.nn.blocks import Block, GatedBlock
 from weft.nn.spatial import Layout
@@ -63,27 +64,29 @@ def test_distance_and_entropy_of_known_maps() -> None:
     layout = Layout((3, 4), extra=1)
     even = torch.full((2, 1, 13, 13), 1 / 13)
     itself = torch.eye(13).expand(2, 1, 13, 13)
-    assert maps.mean_distance(even, layout).flatten().tolist() == pytest.approx([float(distances((3, 4)).mean())] * 2)
-    assert maps.mean_distance(itself, layout).abs().max() == 0
-    assert maps.entropy(even)[0, 0].item() == pytest.approx(log2(13))
-    assert maps.entropy(itself)[0, 0].item() == 0
+    assert map_statistics.mean_distance(even, layout).flatten().tolist() == pytest.approx(
+        [float(distances((3, 4)).mean())] * 2
+    )
+    assert map_statistics.mean_distance(itself, layout).abs().max() == 0
+    assert map_statistics.entropy(even)[0, 0].item() == pytest.approx(log2(13))
+    assert map_statistics.entropy(itself)[0, 0].item() == 0
     right = torch.roll(torch.eye(6), 1, dims=1).expand(1, 1, 6, 6)  # the last looks at the first, five away
-    assert maps.mean_distance(right, Layout((6,)))[0, 0].item() == pytest.approx((5 * 1 + 5) / 6)
+    assert map_statistics.mean_distance(right, Layout((6,)))[0, 0].item() == pytest.approx((5 * 1 + 5) / 6)
     mask = torch.tensor([[True] * 5 + [False]])
-    assert maps.mean_distance(right, Layout((6,)), mask)[0, 0].item() == pytest.approx(1)
+    assert map_statistics.mean_distance(right, Layout((6,)), mask)[0, 0].item() == pytest.approx(1)
 
 
 def test_rollout_of_known_maps() -> None:
     """Abnar & Zuidema: (A + I)/2 of each layer, multiplied; L layers that look at the first token alone leave 2⁻ᴸ."""
     first = torch.zeros(1, 2, 4, 4)
     first[..., 0] = 1
-    flow = maps.rollout([first] * 3)
+    flow = map_statistics.rollout([first] * 3)
     torch.testing.assert_close(flow.sum(-1), torch.ones(1, 4))
     assert flow[0, 2].tolist() == pytest.approx([1 - 2**-3, 0, 2**-3, 0])
-    assert maps.read_by_output(flow, None, "token")[0].tolist() == pytest.approx([1, 0, 0, 0])
+    assert map_statistics.read_by_output(flow, None, "token")[0].tolist() == pytest.approx([1, 0, 0, 0])
     mask = torch.tensor([[False, False, True, True]])
-    assert maps.read_by_output(flow, mask, "token")[0].tolist() == pytest.approx(flow[0, 2].tolist())
-    assert maps.read_by_output(flow, mask, "mean")[0].tolist() == pytest.approx(flow[0, 2:].mean(0).tolist())
+    assert map_statistics.read_by_output(flow, mask, "token")[0].tolist() == pytest.approx(flow[0, 2].tolist())
+    assert map_statistics.read_by_output(flow, mask, "mean")[0].tolist() == pytest.approx(flow[0, 2:].mean(0).tolist())
 
 
 def test_a_head_that_ignores_its_input_is_fixed() -> None:
@@ -105,7 +108,7 @@ def test_figures_do_not_depend_on_the_size_of_a_batch(monkeypatch: pytest.Monkey
     subject = subject_of("bert_tiny")
     layers = {name: layer for name, layer in subject.network.named_modules() if isinstance(layer, Attention)}
     whole, _ = watch_heads(subject, layers, 30)
-    monkeypatch.setattr("weft.insight.mixing.batch_size", lambda subject: 7)
+    monkeypatch.setattr("weft.insight.lenses.gates.token_matrices.batch_size", lambda subject: 7)
     parts, _ = watch_heads(subject, layers, 30)
     assert [head.distance for head in parts] == pytest.approx([head.distance for head in whole], rel=1e-5)
     assert [head.entropy for head in parts] == pytest.approx([head.entropy for head in whole], rel=1e-5)
@@ -113,7 +116,7 @@ def test_figures_do_not_depend_on_the_size_of_a_batch(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", ["vit_pico_p4_32", "bert_tiny", "amlp_text_tiny"])
 def test_the_lens_shows_every_head(name: str) -> None:
-    finding = lenses.look(subject_of(name), "attention", examples=12, shown=3)
+    finding = registry.look(subject_of(name), "attention", examples=12, shown=3)
     heads = 1 if "amlp" in name else 2
     assert len(finding.table.rows) == 2 * heads
     assert list(finding.pictures) == ["distance", "entropy", "examples", "maps"]
@@ -122,4 +125,4 @@ def test_the_lens_shows_every_head(name: str) -> None:
 
 def test_a_network_without_attention_is_told_where_to_look() -> None:
     with pytest.raises(WeftError, match=r"has no attention; .* the lens gates shows"):
-        lenses.look(subject_of("mixer_pico_p4_32"), "attention")
+        registry.look(subject_of("mixer_pico_p4_32"), "attention")

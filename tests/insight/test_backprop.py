@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 import weft
-from weft.data.loader import Batch
-from weft.insight import worked
-from weft.insight.backprop import cost_by_depth, stack
-from weft.insight.backpropagation import (
+from weft.data.batch.loader import Batch
+from weft.insight.lenses.backprop import worked_example
+from weft.insight.lenses.backprop.ablations import NORMS, Unshortened, variants
+from weft.insight.lenses.backprop.gradient_sizes import gradient_sizes, stations
+from weft.insight.lenses.backprop.lens import cost_by_depth, stack
+from weft.insight.lenses.backprop.numpy_backprop import (
     FUNCTIONS,
     Activate,
     Convolution,
@@ -29,8 +31,6 @@ from weft.insight.backpropagation import (
     softmax_loss,
     squared_loss,
 )
-from weft.insight.gradients import gradient_sizes, stations
-from weft.insight.plainer import NORMS, Unshortened, variants
 from weft.networks.registry import configured
 from weft.nn.activations import ACTIVATIONS
 
@@ -141,13 +141,16 @@ def test_f4_costs_are_reported_for_every_depth() -> None:
     assert all(row["naive_products"] >= row["recursion_products"] for row in costs)
 
 
-@pytest.mark.parametrize(("parts", "x"), [(worked.MLP, worked.MLP_INPUT), (worked.CONVNET, worked.CONVNET_INPUT)])
+@pytest.mark.parametrize(
+    ("parts", "x"),
+    [(worked_example.MLP, worked_example.MLP_INPUT), (worked_example.CONVNET, worked_example.CONVNET_INPUT)],
+)
 def test_f4_every_value_of_the_worked_tables_is_autograds(parts: list[Part], x: np.ndarray) -> None:
     outputs, leaves, source = torch_outputs(parts, x)
-    nn.functional.cross_entropy(outputs, torch.tensor([worked.CLASS])).backward()
+    nn.functional.cross_entropy(outputs, torch.tensor([worked_example.CLASS])).backward()
     wanted = [leaf.grad for own in leaves for leaf in own.values()] + [source.grad]
     expected = sorted(float(value) for tensor in wanted for value in tensor.flatten())
-    rows = worked.worked(parts, x).rows
+    rows = worked_example.worked(parts, x).rows
     assert sorted(row[3] for row in rows if str(row[1]).startswith("∂L")) == pytest.approx(expected, abs=1e-12)
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import weft
-from weft.data.loader import Batch
+from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.insight import look, open_subject
-from weft.insight.measured_field import Measured, by_offset, measure
-from weft.insight.places import Place, places
-from weft.networks.field import Layer, grow, receptive_field
+from weft.insight.lenses.field.effective import Measured, by_offset, measure
+from weft.insight.lenses.field.theoretical import Place, places
+from weft.networks.receptive_field import Layer, grow, receptive_field
 from weft.networks.registry import configured
 
 

@@ -12,11 +12,11 @@ from PIL import Image
 import weft
 from weft.errors import WeftError
 from weft.insight import look, open_subject
-from weft.insight.featuremaps import maps_of
-from weft.insight.filters import read_picture
-from weft.insight.handmade import HANDMADE, filtered, kernel, most_like
 from weft.insight.layers import find_layer, layer_names
-from weft.insight.learned import FirstLayer, first_layer
+from weft.insight.lenses.filters.classic_filters import HANDMADE, filtered, kernel, most_like
+from weft.insight.lenses.filters.feature_maps import maps_of
+from weft.insight.lenses.filters.first_layer import FirstLayer, first_layer
+from weft.insight.lenses.filters.lens import read_picture
 from weft.nn.spatial import Layout
 
 

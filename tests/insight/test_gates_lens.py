@@ -11,9 +11,9 @@ from insight.small import subject_of
 from training.runs import configure, train
 from weft.commands.main import main
 from weft.errors import WeftError
-from weft.insight import lenses, offsets
-from weft.insight.mixing import mixings
-from weft.insight.projection import dense_gates, projected
+from weft.insight import registry, toeplitz
+from weft.insight.lenses.gates.toeplitz_projection import dense_gates, projected
+from weft.insight.lenses.gates.token_matrices import mixings
 from weft.insight.subject import open_subject
 from weft.nn.mixers import TokenMLP
 
@@ -70,12 +70,12 @@ def test_the_mean_slope_is_the_mean_jacobian_over_data() -> None:
 
 def test_a_toeplitz_network_scores_one_and_its_shuffled_rows_do_not() -> None:
     """M5: tMLP by the lens itself, table and record."""
-    finding = lenses.look(subject_of("tmlp2d_pico_p4_32"), "gates", examples=8)
+    finding = registry.look(subject_of("tmlp2d_pico_p4_32"), "gates", examples=8)
     rows = [dict(zip(finding.table.columns, row, strict=True)) for row in finding.table.rows]
     assert [row["Toeplitz"] for row in rows] == pytest.approx([1, 1], abs=1e-6)
     told = finding.record["runs"]["tmlp2d_pico_p4_32"]
     assert all(layer["shuffled"]["plane"] < 0.5 for layer in told)
-    assert told[0]["noise"] == pytest.approx(offsets.share_of_noise((4, 4)))
+    assert told[0]["noise"] == pytest.approx(toeplitz.share_of_noise((4, 4)))
 
 
 def test_projecting_a_gate_that_is_toeplitz_changes_nothing() -> None:
@@ -84,7 +84,7 @@ def test_projecting_a_gate_that_is_toeplitz_changes_nothing() -> None:
     with torch.no_grad():
         for number, gate in enumerate(dense_gates(subject).values()):
             noise = torch.randn(16, 16, generator=torch.Generator().manual_seed(number))
-            gate.weight.copy_(3 * offsets.nearest_toeplitz(noise, (4, 4)))
+            gate.weight.copy_(3 * toeplitz.nearest_toeplitz(noise, (4, 4)))
         subject.network.head.weight.normal_(generator=torch.Generator().manual_seed(5))
     before = [gate.weight.clone() for gate in dense_gates(subject).values()]
     found = projected(subject, 40)
@@ -109,7 +109,7 @@ def test_projecting_equals_putting_the_projection_in_place() -> None:
     assert found.loss == pytest.approx(loss(), rel=1e-5)
     with torch.no_grad():
         for gate in dense_gates(subject).values():
-            gate.weight.copy_(offsets.nearest_toeplitz(gate.weight, (4, 4)))
+            gate.weight.copy_(toeplitz.nearest_toeplitz(gate.weight, (4, 4)))
     assert found.loss + found.changes[-1].projected == pytest.approx(loss(), rel=1e-5)
 
 
@@ -133,7 +133,7 @@ def test_nothing_to_project_is_said(name: str) -> None:
 
 def test_an_mlp_has_no_matrices_over_tokens() -> None:
     with pytest.raises(WeftError, match="no layer that mixes tokens or pixels"):
-        lenses.look(subject_of("mlp"), "gates")
+        registry.look(subject_of("mlp"), "gates")
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_several_runs_share_one_chart(tmp_path: Path) -> None:
         train(configure(family, steps=4), tmp_path / family)
     subject = open_subject(tmp_path / "gmlp")
     others = (tmp_path / "vit", tmp_path / "resnet")
-    finding = lenses.look(subject, "gates", examples=32, others=others, project=True)
+    finding = registry.look(subject, "gates", examples=32, others=others, project=True)
     assert {row[0] for row in finding.table.rows} == {"gmlp", "vit", "resnet"}
     chart = finding.pictures["families"].content
     assert isinstance(chart, str) and all(f">{name}</text>" in chart for name in ("gmlp", "vit", "resnet"))

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from weft.insight import offsets
-from weft.insight.impulses import convolution_matrices, cut, local_matrices
+from weft.insight import toeplitz
+from weft.insight.lenses.gates.conv_matrices import convolution_matrices, cut, local_matrices
 from weft.nn.convolution import LocallyConnected2d
 
 
@@ -27,18 +27,18 @@ def test_every_convolution_is_shift_invariant_and_local(side: int, kernel: int, 
     """M5, C6: share 1 in the nearest two-dimensional Toeplitz matrix, whatever kernel and stride; close to 0 reach."""
     weight = torch.randn(8, 4, kernel, kernel, generator=torch.Generator().manual_seed(0))
     matrices, grid = convolution_matrices(weight, (side, side), (stride, stride), (1, 1))
-    found = offsets.structure(matrices, grid)
+    found = toeplitz.structure(matrices, grid)
     assert found is not None
     assert found.plane == pytest.approx(1, abs=1e-6)
     assert found.locality > 0.3
-    shuffled = offsets.structure_of_shuffled(matrices, grid)
+    shuffled = toeplitz.structure_of_shuffled(matrices, grid)
     assert shuffled is not None and shuffled.plane is not None and shuffled.plane < 0.3
 
 
 def test_a_convolution_over_words_is_toeplitz() -> None:
     weight = torch.randn(4, 4, 5, generator=torch.Generator().manual_seed(0))
     matrices, grid = convolution_matrices(weight, (40,), (1,), (1,))
-    found = offsets.structure(matrices, grid)
+    found = toeplitz.structure(matrices, grid)
     assert grid == (40,) and found is not None and found.line == pytest.approx(1, abs=1e-6) and found.bandwidth <= 2
 
 
@@ -47,12 +47,12 @@ def test_a_locally_connected_layer_is_local_but_not_shift_invariant() -> None:
     torch.manual_seed(0)
     layer = LocallyConnected2d(2, 3, 3, (10, 10))
     matrices, grid = local_matrices(layer)
-    found = offsets.structure(matrices, grid)
+    found = toeplitz.structure(matrices, grid)
     assert grid == (8, 8) and found is not None and found.plane is not None
     assert found.plane < 0.2 and found.locality > 0.5
     with torch.no_grad():
         layer.weight.copy_(layer.weight[:1].expand_as(layer.weight))
-    shared = offsets.structure(local_matrices(layer)[0], grid)
+    shared = toeplitz.structure(local_matrices(layer)[0], grid)
     assert shared is not None and shared.plane == pytest.approx(1, abs=1e-6)
     kernels = layer.weight[0].detach().reshape(2, 3, 3, 3).permute(3, 0, 1, 2)  # (outputs, inputs, 3, 3)
     same = convolution_matrices(kernels.transpose(0, 1), (8, 8), (1, 1), (1, 1))[0]

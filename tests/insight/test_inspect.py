@@ -16,11 +16,11 @@ from PIL import Image
 from weft.commands.main import main
 from weft.errors import WeftError
 from weft.insight import LENSES, Finding, Picture, Table, Unfit, look, open_subject, render
+from weft.insight.drawing.raster import png, sheet, signed
 from weft.insight.finding import plain, written
 from weft.insight.page import png_size
-from weft.insight.raster import png, sheet, signed
 from weft.insight.subject import spread
-from weft.training.predictor import Predictor
+from weft.training.inference.predictor import Predictor
 
 
 @pytest.fixture(scope="module")

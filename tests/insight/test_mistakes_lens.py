@@ -7,10 +7,10 @@ import torch
 
 from insight.small import subject_of
 from weft.errors import WeftError
-from weft.insight import lenses
-from weft.insight.answers import in_two_dimensions, purity, watch_answers
-from weft.insight.clouds import reliability
-from weft.training.evaluation import outputs_of
+from weft.insight import registry
+from weft.insight.lenses.mistakes.charts import reliability
+from weft.insight.lenses.mistakes.collect import in_two_dimensions, purity, watch_answers
+from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import class_probabilities, measure
 
 
@@ -59,7 +59,7 @@ def test_a_calibrated_diagram_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["resnet8_cifar", "mlp", "bert_tiny"])
 def test_the_lens_shows_errors_with_pictures_or_texts(name: str) -> None:
-    finding = lenses.look(subject_of(name), "mistakes", examples=60, shown=4, points=30)
+    finding = registry.look(subject_of(name), "mistakes", examples=60, shown=4, points=30)
     assert {"errors", "calibration", "confusions", "pca", "tsne"} == set(finding.pictures)
     assert len(finding.table.rows) == 4
     content = finding.pictures["errors"].content
@@ -75,6 +75,6 @@ def test_a_network_without_data_or_classes_is_told() -> None:
     from weft.insight.subject import open_subject
 
     with pytest.raises(WeftError, match="--source"):
-        lenses.look(open_subject("lenet5"), "mistakes")
+        registry.look(open_subject("lenet5"), "mistakes")
     with pytest.raises(WeftError, match="about classes"):
-        lenses.look(subject_of("mlp", num_classes=0), "mistakes")
+        registry.look(subject_of("mlp", num_classes=0), "mistakes")

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from insight.small import subject_of
 from weft.errors import WeftError
-from weft.insight import lenses
-from weft.insight.offsets import structure
-from weft.insight.positions import (
+from weft.insight import registry
+from weft.insight.lenses.positions import (
     additive_share,
     between_others,
     places,
@@ -19,7 +18,8 @@ from weft.insight.positions import (
     similarity,
     toeplitz_share_of_noise,
 )
-from weft.nn.positions import sinusoidal_table
+from weft.insight.toeplitz import structure
+from weft.nn.embeddings import sinusoidal_table
 
 
 @settings(deadline=None, max_examples=15)
@@ -64,19 +64,19 @@ def test_rows_plus_columns_are_told_from_noise() -> None:
 
 def test_the_class_token_is_left_out_by_the_configuration() -> None:
     """A3: 16 patches and a class token; the table that is shown has 16 places, whatever 17 may look like."""
-    finding = lenses.look(subject_of("vit_pico_p4_32"), "positions")
+    finding = registry.look(subject_of("vit_pico_p4_32"), "positions")
     assert [row[1] for row in finding.table.rows] == [16, 16]
     assert {"learned", "sinusoidal", "grid", "similarity"} <= set(finding.pictures)
     assert finding.record["rotation error"] < 1e-6
 
 
 def test_texts_and_sinusoidal_networks_have_positions_too() -> None:
-    assert "24" in str(lenses.look(subject_of("bert_tiny"), "positions").table.rows[0][1])
-    sinusoidal = lenses.look(subject_of("bert_tiny", positions="sinusoidal"), "positions")
+    assert "24" in str(registry.look(subject_of("bert_tiny"), "positions").table.rows[0][1])
+    sinusoidal = registry.look(subject_of("bert_tiny", positions="sinusoidal"), "positions")
     assert [row[0] for row in sinusoidal.table.rows] == ["sinusoidal"]
 
 
 @pytest.mark.parametrize("name", ["mixer_pico_p4_32", "resnet8_cifar", "gmlp_text_tiny"])
 def test_networks_without_positions_are_told_where_to_look(name: str) -> None:
     with pytest.raises(WeftError, match=r"has no positions: .* the lens gates shows"):
-        lenses.look(subject_of(name), "positions")
+        registry.look(subject_of(name), "positions")

@@ -12,10 +12,10 @@ import torch
 
 from insight.small import subject_of
 from weft.errors import WeftError
-from weft.insight import lenses
-from weft.insight.attribution import explained, integrated_gradients, occlusion
-from weft.insight.faithfulness import Curves, area, ordered, random_order
+from weft.insight import registry
 from weft.insight.finding import Unfit
+from weft.insight.lenses.saliency.attribution import explained, integrated_gradients, occlusion
+from weft.insight.lenses.saliency.faithfulness import Curves, area, ordered, random_order
 from weft.insight.subject import open_subject
 
 pytest.importorskip("captum")
@@ -94,7 +94,7 @@ def test_areas_and_orders_of_known_values() -> None:
 
 @pytest.mark.parametrize("name", ["gmlp_pico_p4_32", "mlp", "bert_tiny"])
 def test_the_lens_draws_its_examples(name: str) -> None:
-    finding = lenses.look(subject_of(name), "saliency", examples=6, shown=2, steps=4)
+    finding = registry.look(subject_of(name), "saliency", examples=6, shown=2, steps=4)
     assert set(finding.pictures) == {"examples", "deletion", "insertion"}
     assert [row[0] for row in finding.table.rows] == ["integrated gradients", "occlusion", "random order"]
     assert finding.record["examples"] == 6
@@ -111,12 +111,12 @@ def test_columns_of_vectors_are_ranked(tmp_path: Path) -> None:
     )
     with torch.no_grad():
         subject.network.head.weight.copy_(torch.tensor([[0.1, 2.0, 0.0]]).expand_as(subject.network.head.weight))
-    finding = lenses.look(subject, "saliency", examples=12, steps=2)
+    finding = registry.look(subject, "saliency", examples=12, steps=2)
     bars = finding.pictures["columns"].content
     assert isinstance(bars, str) and bars.index(">green<") < bars.index(">red<")
     subject.card = replace(subject.card, task="regression")
     with pytest.raises(WeftError, match="has no classes"):
-        lenses.look(subject, "saliency")
+        registry.look(subject, "saliency")
 
 
 def test_without_captum_the_remedy_is_named_and_all_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,4 +129,4 @@ def test_without_captum_the_remedy_is_named_and_all_goes_on(monkeypatch: pytest.
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(Unfit, match=r"pip install 'weft\[insight\]'"):
-        lenses.look(subject_of("mlp"), "saliency", examples=2)
+        registry.look(subject_of("mlp"), "saliency", examples=2)

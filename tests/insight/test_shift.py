@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from weft.data.loader import Batch
+from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.insight import look, open_subject
-from weft.insight.shifting import Tally, moved_images, text_mover
+from weft.insight.lenses.shift.shifted_inputs import Tally, moved_images, text_mover
 
 
 def test_c6_images_move_by_exactly_the_shift_in_all_four_directions() -> None:

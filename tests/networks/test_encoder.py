@@ -12,8 +12,8 @@ import weft
 from oracles import import_transformers
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig
+from weft.networks.cost import total_parameters
 from weft.networks.encoder import features_at, folder_digest, read_encoder
-from weft.networks.formulas import total_parameters
 from weft.networks.network import Network
 from weft.networks.weights import save_weights
 

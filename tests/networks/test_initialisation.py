@@ -11,10 +11,10 @@ from torch import nn
 from networks.small import CLASSES, SMALL, batch, small
 from weft.networks.config import ImageTokensConfig
 from weft.networks.registry import REGISTRY, create_model
+from weft.networks.resnet import BasicBlock
 from weft.nn.gates import SpatialGate
 from weft.nn.losses import example_losses
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
-from weft.nn.residual import BasicBlock
 
 
 @pytest.mark.parametrize("name", SMALL)

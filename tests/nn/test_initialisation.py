@@ -8,10 +8,9 @@ from torch import nn
 
 from weft.nn.attention import Attention
 from weft.nn.convolution import LocallyConnected2d
-from weft.nn.embeddings import PatchEmbed, WordEmbed
+from weft.nn.embeddings import LearnedPositions, PatchEmbed, WordEmbed
 from weft.nn.gates import SpatialGate
 from weft.nn.initialisation import SCHOOLS, initialise
-from weft.nn.positions import LearnedPositions
 from weft.nn.spatial import Layout
 
 INPUTS, OUTPUTS = 300, 500

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.nn.positions import LearnedPositions, SinusoidalPositions, positions, sinusoidal_table
+from weft.nn.embeddings import LearnedPositions, SinusoidalPositions, positions, sinusoidal_table
 
 
 def test_the_table_is_the_formula() -> None:

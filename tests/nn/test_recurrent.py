@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from weft.networks.rcnn import RecurrentConv2d
 from weft.nn.norm import BatchNorm2d
-from weft.nn.recurrent import RecurrentConv2d
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])

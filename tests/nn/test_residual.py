@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from weft.nn.residual import BasicBlock, Bottleneck, PaddedShortcut, shortcut
+from weft.networks.resnet import BasicBlock, Bottleneck, PaddedShortcut, shortcut
 
 
 def test_option_a_takes_every_second_pixel_and_pads_channels_with_zeros() -> None:

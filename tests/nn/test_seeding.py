@@ -7,7 +7,7 @@ import threading
 import torch
 from torch import Tensor, nn
 
-from weft.nn.seeding import seeded
+from weft.nn.initialisation import seeded
 
 
 def draws() -> list[Tensor]:

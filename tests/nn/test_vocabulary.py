@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from weft.nn import vocabulary
-from weft.nn.vocabulary import word_losses
+from weft.nn import losses as vocabulary
+from weft.nn.losses import word_losses
 
 
 def problem(positions: int, words: int, kind: torch.dtype = torch.float64) -> tuple[list[Tensor], Tensor]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from studies.fabricated import make_study
-from weft.studies.drawing import draw
+from weft.studies.results.drawing import draw
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-headless-shell")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

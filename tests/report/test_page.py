@@ -12,9 +12,9 @@ import pytest
 from studies.fabricated import make_study
 from weft.report.page import render
 from weft.report.tuning import render_maps, render_search
-from weft.studies.drawing import draw
-from weft.studies.results import collect
-from weft.studies.summary import summarise
+from weft.studies.results.drawing import draw
+from weft.studies.results.load import collect
+from weft.studies.results.summary import summarise
 
 ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "resnet20_cifar": 0.96, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 

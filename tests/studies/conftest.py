@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import forking
-from weft.studies.comparison import ComparisonConfig, compare
+from weft.studies.compare.comparison import ComparisonConfig, compare
 
 
 def asked(**changes) -> ComparisonConfig:

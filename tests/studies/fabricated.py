@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.studies.arms import Arm, Facts
-from weft.studies.study import Job, Study
-from weft.training import yaml_file
+from weft.studies.compare.candidates import Arm, Facts
+from weft.studies.engine.study import Job, Study
 from weft.training.config import RunConfig
-from weft.training.predictions import write_predictions
+from weft.training.storage import yaml_file
+from weft.training.storage.predictions import write_predictions
 
 CLASSES = [str(number) for number in range(10)]
 
@@ -59,7 +59,7 @@ def make_study(
     folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400
 ) -> Study:
     """A finished study; arms are named after networks of the registry, `hog+logistic` is the baseline."""
-    from weft.studies.results import describe
+    from weft.studies.results.load import describe
 
     arms: list[Arm] = [describe(name, name.split("@")[0], {}) for name in accuracies]
     jobs = [

@@ -6,7 +6,7 @@ import pytest
 
 from studies.fabricated import facts
 from weft.errors import WeftError
-from weft.studies.arms import Facts, make_arms
+from weft.studies.compare.candidates import Facts, make_arms
 
 TEXT = Facts("pydocs", "text", "classes", 14, "x", 3000, {"vocab_size": 8192, "max_length": 128})
 VECTOR = Facts("cancer", "vector", "binary", 1, "x", 400, {"in_features": 30})
@@ -56,7 +56,7 @@ def test_names_that_do_not_do_are_answered(models: str, said: str):
 
 
 def test_what_an_arm_changes_builds_the_same_network_again():
-    from weft.networks.formulas import total_parameters
+    from weft.networks.cost import total_parameters
     from weft.networks.registry import configured
 
     for arm in make_arms(facts(), "families", "params", None):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.studies.baselines import hog, run_baseline
+from weft.studies.compare.baselines import hog, run_baseline
 from weft.training.config import RunConfig
-from weft.training.folder import RunFolder
-from weft.training.predictions import read_predictions
-from weft.training.prepare import open_data
+from weft.training.run.inputs import open_data
+from weft.training.storage.predictions import read_predictions
+from weft.training.storage.run_folder import RunFolder
 
 
 def fitted(source: str, model: str, folder: Path) -> dict:

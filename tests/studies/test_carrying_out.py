@@ -12,12 +12,11 @@ import pytest
 
 from studies.fabricated import make_study, record
 from weft.errors import Interrupted, WorkFailed
-from weft.studies import runner
-from weft.studies.alike import Alike
-from weft.studies.complete import concluded, require_complete
-from weft.studies.runner import Pool, carry_out
-from weft.studies.study import Study, why_missing
-from weft.studies.worker import TaskFailed, WorkerDied
+from weft.studies.engine import runner
+from weft.studies.engine.folder_lock import concluded, require_complete
+from weft.studies.engine.runner import Alike, Pool, carry_out
+from weft.studies.engine.study import Study, why_missing
+from weft.studies.engine.worker import TaskFailed, WorkerDied
 
 ARMS = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
 

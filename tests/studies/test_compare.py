@@ -17,11 +17,11 @@ from studies.conftest import asked
 from studies.fabricated import make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
-from weft.studies.checkpoints import compare_two
-from weft.studies.comparison import compare, earlier
-from weft.studies.drawing import draw
-from weft.studies.results import collect
-from weft.training.folder import RunFolder
+from weft.studies.compare.comparison import compare, earlier
+from weft.studies.compare.mcnemar import compare_two
+from weft.studies.results.drawing import draw
+from weft.studies.results.load import collect
+from weft.training.storage.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -92,7 +92,8 @@ def test_an_arm_that_cannot_run_is_a_row_with_its_reason_and_the_study_goes_on(t
 
 def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Path):
     script = (
-        "from pathlib import Path; from studies.conftest import asked; from weft.studies.comparison import compare\n"
+        "from pathlib import Path; from studies.conftest import asked\n"
+        "from weft.studies.compare.comparison import compare\n"
         f"folder = Path({str(tmp_path / 'study')!r})\n"
         "if __name__ == '__main__': compare(asked(steps=40, baseline=False), folder, '', print)"
     )

@@ -14,53 +14,56 @@ import pytest
 from studies.conftest import asked
 from weft import machine
 from weft.errors import Interrupted, WeftError
-from weft.studies import driving
-from weft.studies.comparison import compare
-from weft.studies.training_issues import run_claims
-from weft.training.checkpoints import CheckpointStore
+from weft.studies.compare.comparison import compare
+from weft.studies.engine import folder_lock
+from weft.studies.experiments.e11_training_issues import run_claims
+from weft.training.storage.checkpoints import CheckpointStore
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driving, "GRACE", 0.1)
+    monkeypatch.setattr(folder_lock, "GRACE", 0.1)
 
 
 def test_the_second_in_a_folder_is_refused_and_touches_nothing(tmp_path: Path, impatient: None):
-    with driving.held(tmp_path / "study"):
+    with folder_lock.held(tmp_path / "study"):
         for begin in (lambda f: compare(asked(), f, "", print), lambda f: run_claims(f, "digits", 1, 1, "", print)):
             with pytest.raises(WeftError, match=f"another process is at work in {tmp_path / 'study'}") as refused:
                 begin(tmp_path / "study")
             assert refused.value.code == 2
-        assert {path.name for path in (tmp_path / "study").iterdir()} == {driving.LOCK, driving.MARK}
+        assert {path.name for path in (tmp_path / "study").iterdir()} == {folder_lock.LOCK, folder_lock.MARK}
 
 
 def test_where_nothing_came_of_it_nothing_is_left(tmp_path: Path):
-    with pytest.raises(ZeroDivisionError), driving.driving(tmp_path / "comparisons" / "study"):
+    with pytest.raises(ZeroDivisionError), folder_lock.driving(tmp_path / "comparisons" / "study"):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()
-    with driving.driving(tmp_path / "mine"):
+    with folder_lock.driving(tmp_path / "mine"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_what_was_written_stays_and_the_folder_can_be_driven_again(tmp_path: Path):
     for number in range(2):
-        with driving.driving(tmp_path / "study"):
+        with folder_lock.driving(tmp_path / "study"):
             (tmp_path / "study" / str(number)).touch()
-    assert {path.name for path in (tmp_path / "study").iterdir()} == {driving.LOCK, driving.MARK, "0", "1"}
+    assert {path.name for path in (tmp_path / "study").iterdir()} == {folder_lock.LOCK, folder_lock.MARK, "0", "1"}
 
 
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
     (tmp_path / "file").touch()
-    with pytest.raises(WeftError, match="cannot write to"), driving.held(tmp_path / "file" / "study"):
+    with pytest.raises(WeftError, match="cannot write to"), folder_lock.held(tmp_path / "file" / "study"):
         pass
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_being_stopped_says_how_to_go_on(tmp_path: Path, number: signal.Signals):
     before = signal.getsignal(number)
-    with pytest.raises(Interrupted, match="the same command goes on") as stopped, driving.driving(tmp_path / "study"):
+    with (
+        pytest.raises(Interrupted, match="the same command goes on") as stopped,
+        folder_lock.driving(tmp_path / "study"),
+    ):
         signal.raise_signal(number)
         time.sleep(1)
     assert stopped.value.code == 130
@@ -71,7 +74,7 @@ def test_a_study_that_ignores_the_end_of_its_terminal_goes_on(tmp_path: Path):
     """As nohup has it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with driving.driving(tmp_path / "study"):
+        with folder_lock.driving(tmp_path / "study"):
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -12,14 +12,14 @@ from optuna.trial import TrialState
 
 from weft.errors import WeftError
 from weft.networks.registry import configured
-from weft.studies import training_issues
-from weft.studies.claims import CLAIMS
-from weft.studies.counts import specifications
-from weft.studies.statistics import difference
-from weft.studies.trial import counted, search
-from weft.studies.tuning import apply, fail_dead_trials, open_search, parse_space, usable
+from weft.studies.experiments import e11_training_issues
+from weft.studies.experiments.e1_counts import specifications
+from weft.studies.experiments.e11_training_issues import CLAIMS
+from weft.studies.statistics.intervals import difference
+from weft.studies.tune.space import apply, fail_dead_trials, open_search, parse_space, usable
+from weft.studies.tune.worker_loop import counted, search
 from weft.training.config import BudgetConfig, RunConfig
-from weft.training.prepare import open_data
+from weft.training.run.inputs import open_data
 
 CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=6))
 
@@ -44,13 +44,13 @@ def test_e11_sides_of_one_name_are_one_configuration():
 def test_e11_verdicts_are_confirmed_refuted_or_not_shown():
     rng = np.random.default_rng(0)
     good, bad = rng.random((5, 200)) < 0.9, rng.random((5, 200)) < 0.5
-    study = training_issues.plan(Path("x"), facts_of_digits(), "digits", 5, 10, "")
+    study = e11_training_issues.plan(Path("x"), facts_of_digits(), "digits", 5, 10, "")
     up, down = difference(good * 1.0, bad * 1.0), difference(bad * 1.0, good * 1.0)
     claim = CLAIMS[0]
-    assert "confirmed" in training_issues.in_words(claim, up, up.p, study)["sentence"]
-    assert "refuted" in training_issues.in_words(claim, down, down.p, study)["sentence"]
-    assert "not shown" in training_issues.in_words(claim, up, 0.5, study)["sentence"]
-    assert "no verdict" in training_issues.in_words(claim, None, 1.0, study)["sentence"]
+    assert "confirmed" in e11_training_issues.in_words(claim, up, up.p, study)["sentence"]
+    assert "refuted" in e11_training_issues.in_words(claim, down, down.p, study)["sentence"]
+    assert "not shown" in e11_training_issues.in_words(claim, up, 0.5, study)["sentence"]
+    assert "no verdict" in e11_training_issues.in_words(claim, None, 1.0, study)["sentence"]
 
 
 def facts_of_digits():

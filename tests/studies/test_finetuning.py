@@ -9,8 +9,8 @@ import pytest
 
 from training.encoders import configure, make_encoder
 from weft.errors import WeftError
-from weft.studies import finetuning
-from weft.studies.finetuning import finetune_all, head_configs, rows_of, show_table
+from weft.studies import head_comparison
+from weft.studies.head_comparison import finetune_all, head_configs, rows_of, show_table
 from weft.training.embeddings.heads import CONTROLS, HEADS
 from weft.training.finetuning.prepare import gather
 
@@ -39,7 +39,7 @@ def test_heads_and_seeds_become_one_table(
 ) -> None:
     """Three of the heads, two seeds; the same call again runs nothing; leads are over both controls."""
     chosen = {name: HEADS[name] for name in ("tmlp", *CONTROLS)}
-    monkeypatch.setattr(finetuning, "HEADS", chosen)
+    monkeypatch.setattr(head_comparison, "HEADS", chosen)
     config = configure(encoder, steps=6, frozen=True, network={"dim": 16})
     study = finetune_all(config, heads=True, seeds=2, folder=tmp_path / "heads")
     assert len(study.jobs) == 6 and all(study.finished(job) for job in study.jobs)

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from weft.errors import WeftError
-from weft.networks.formulas import total_macs, total_parameters
+from weft.networks.cost import total_macs, total_parameters
 from weft.networks.registry import build, configured
-from weft.studies.matching import TOLERANCE, largest, solve
+from weft.studies.compare.budget_matching import TOLERANCE, largest, solve
 
 IMAGES = ["mlp", "resnet20_cifar", "rcnn_96", "vit_nano_p4_32", "mixer_nano_p4_32", "gmlp_nano_p4_32",
           "amlp_nano_p4_32", "tmlp2d_nano_p4_32", "control_identity_p4_32", "control_random_p4_32"]  # fmt: skip

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from studies.fabricated import make_study, record
+from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json
-from weft.stored import Damaged
-from weft.studies.drawing import draw
-from weft.studies.results import collect
-from weft.studies.summary import called, summarise
+from weft.studies.results.drawing import draw
+from weft.studies.results.load import collect
+from weft.studies.results.summary import called, summarise
 from weft.training.config import RunConfig
 
 ARMS = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}

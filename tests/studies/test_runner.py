@@ -12,10 +12,10 @@ import pytest
 
 from studies.conftest import asked
 from weft.errors import WeftError
-from weft.studies import comparison
-from weft.studies.comparison import plan, run_config
-from weft.studies.runner import Pool, carry_out, choose_schedule
-from weft.studies.worker import TaskFailed, Worker, WorkerDied
+from weft.studies.compare import comparison
+from weft.studies.compare.comparison import plan, run_config
+from weft.studies.engine.runner import Pool, carry_out, choose_schedule
+from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -82,7 +82,7 @@ def test_the_schedule_that_the_clock_prefers_is_chosen(monkeypatch: pytest.Monke
     def pool_with(alone: float, beside: float) -> Pool:
         made = Pool.__new__(Pool)
         made.cores, made.threads, made.workers = 2, 1, [Fake(), Fake()]
-        monkeypatch.setattr("weft.studies.runner.timed_together", lambda *_: [beside, beside])
+        monkeypatch.setattr("weft.studies.engine.runner.timed_together", lambda *_: [beside, beside])
         monkeypatch.setattr(Pool, "first", lambda *_: alone)
         choose_schedule(made, [run_config(asked(), None, 0, 100)], lambda sentence: None)
         return made

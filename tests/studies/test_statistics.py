@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from weft.studies.statistics import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
+from weft.studies.statistics.intervals import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
 
 
 def study(rng: np.random.Generator, seeds: int, examples: int, gap: float = 0.0, seed_spread: float = 0.1):

@@ -9,7 +9,7 @@ import optuna
 import pytest
 
 from weft.errors import WeftError
-from weft.studies.tuning import fail_dead_trials, open_search, open_storage
+from weft.studies.tune.space import fail_dead_trials, open_search, open_storage
 
 DATABASE = os.environ.get("WEFT_POSTGRESQL", "")  # such as postgresql://user@host/name, for those who have one
 
@@ -46,7 +46,7 @@ def test_a_worker_that_is_about_to_die_is_waited_for(tmp_path: Path, monkeypatch
     search.ask().set_user_attr("worker", f"{os.uname().nodename}:{os.getpid()}")
     assert fail_dead_trials(search, patience=0.1) == 0
     answers = iter([True, True, False, False])
-    monkeypatch.setattr("weft.studies.tuning.is_running", lambda _: next(answers))
+    monkeypatch.setattr("weft.studies.tune.space.is_running", lambda _: next(answers))
     assert fail_dead_trials(search, patience=5.0) == 1
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from studies.fabricated import make_study
-from weft.studies.study import Job
-from weft.studies.trials import rates
+from weft.studies.compare.rate_search import rates
+from weft.studies.engine.study import Job
 from weft.training.config import BudgetConfig, ExecutionConfig, RunConfig
 
 CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=10))

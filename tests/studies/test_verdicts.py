@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.studies.verdicts import Contender, answer, questions, recommend
+from weft.studies.statistics.verdicts import Contender, answer, questions, recommend
 
 
 def arm(name: str, group, share: float, seeds: int = 5, selection: float | None = None, **more) -> Contender:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from weft.errors import WeftError
-from weft.studies.worker import WorkerDied, attempt
+from weft.studies.engine.worker import WorkerDied, attempt
 
 STUDY = """
 import multiprocessing, os, signal, sys, time

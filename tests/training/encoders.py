@@ -12,7 +12,7 @@ import torch
 import weft
 from training.runs import sentences
 from weft.data.config import TransformConfig
-from weft.data.tokens import Tokenizer, train_tokenizer
+from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
 from weft.networks.weights import save_weights
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig

@@ -19,13 +19,13 @@ import torch
 
 from forking import SERVER
 from weft.data.config import TransformConfig
-from weft.training import session
-from weft.training.checkpoints import Checkpoint, CheckpointStore
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
-from weft.training.display import Silent
-from weft.training.folder import create
-from weft.training.journal import read_events
-from weft.training.state import Progress
+from weft.training.loop.display import Silent
+from weft.training.loop.progress import Progress
+from weft.training.run import lifecycle
+from weft.training.storage.checkpoints import Checkpoint, CheckpointStore
+from weft.training.storage.metrics_log import read_events
+from weft.training.storage.run_folder import create
 
 TEXT = {"max_length": 32, "vocab_size": 512}
 
@@ -80,7 +80,7 @@ def configure(family: str = "mlp", steps: int = 60, **changes: Any) -> RunConfig
 
 def train(config: RunConfig, folder: Path) -> dict[str, Any]:
     """A whole run in this process; returns its record."""
-    record = session.start(config, folder, Silent()).record
+    record = lifecycle.start(config, folder, Silent()).record
     assert record is not None
     return record
 
@@ -102,9 +102,9 @@ def begin_or_resume(config: RunConfig, folder: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     if (folder / "run.yaml").exists():
-        outcome = session.resume(folder, Silent())
+        outcome = lifecycle.resume(folder, Silent())
     else:
-        outcome = session.start(config, folder, Silent())
+        outcome = lifecycle.start(config, folder, Silent())
     os._exit(128 + outcome.signal if outcome.signal else 0)
 
 

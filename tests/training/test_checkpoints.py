@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from weft.errors import WeftError
-from weft.training.checkpoints import MANIFEST, TENSORS, Checkpoint, CheckpointStore, Damaged
+from weft.training.storage.checkpoints import MANIFEST, TENSORS, Checkpoint, CheckpointStore, Damaged
 
 
 @pytest.fixture

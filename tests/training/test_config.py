@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from weft.errors import WeftError
-from weft.training import yaml_file
 from weft.training.config import BudgetConfig, ObjectiveConfig, OptimisationConfig, RunConfig, seconds
-from weft.training.plan import steps_asked, warmup_steps
+from weft.training.run.plan import steps_asked, warmup_steps
+from weft.training.storage import yaml_file
 
 
 def test_yaml_gives_back_the_configuration_it_was_written_from(tmp_path: Path) -> None:

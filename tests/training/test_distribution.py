@@ -16,10 +16,10 @@ import torch
 
 from training.runs import Stop, assert_close, configure, last_checkpoint, train, train_together
 from weft.data.config import AugmentConfig
-from weft.training import session
 from weft.training.config import RunConfig
-from weft.training.folder import create
-from weft.training.journal import read_events
+from weft.training.run import lifecycle
+from weft.training.storage.metrics_log import read_events
+from weft.training.storage.run_folder import create
 
 STEPS = 12
 
@@ -61,7 +61,7 @@ def test_sharded_processes_equal_one(tmp_path: Path) -> None:
 def test_a_checkpoint_of_one_process_is_resumed_by_two(tmp_path: Path) -> None:
     config = configure("resnet", STEPS, log_every=2, checkpoint_every=4)
     train(config, tmp_path / "whole")
-    assert session.start(config, tmp_path / "run", Stop(6)).record is None
+    assert lifecycle.start(config, tmp_path / "run", Stop(6)).record is None
     train_together(config, tmp_path / "run")
     assert last_checkpoint(tmp_path / "run").step == STEPS
     assert_close(tmp_path / "whole", tmp_path / "run")
@@ -76,7 +76,7 @@ def test_a_terminated_command_of_two_processes_is_resumed_by_one(tmp_path: Path)
     wait_for_step(tmp_path / "run", 4)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=300)
-    session.resume(tmp_path / "run")
+    lifecycle.resume(tmp_path / "run")
     assert last_checkpoint(tmp_path / "run").step == STEPS, output
     assert_close(tmp_path / "whole", tmp_path / "run")
 

@@ -11,10 +11,10 @@ import torch
 from oracles import import_transformers
 from training.encoders import LENGTH, make_encoder, tokenizer_of
 from training.runs import sentences
-from weft.data.loader import batches
-from weft.data.preprocess import TextTransform
-from weft.data.source import open_source
-from weft.data.text import TokenStore, pack
+from weft.data.batch.loader import batches
+from weft.data.batch.token_batches import TokenStore, pack
+from weft.data.open.source import open_source
+from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig
 from weft.networks.encoder import TrainedEncoder, folder_digest

@@ -22,11 +22,11 @@ from weft.networks.encoder import folder_digest
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.layers import depth_of, layered_groups
 from weft.training.finetuning.prepare import gather
-from weft.training.folder import open_run
-from weft.training.optimisers import Groups, split_for_muon
+from weft.training.inference.evaluate import evaluate_run
+from weft.training.loop.divergence import at_chance
+from weft.training.optim.optimisers import Groups, split_for_muon
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.reevaluation import evaluate_run
-from weft.training.watch import at_chance
+from weft.training.storage.run_folder import open_run
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def broken(encoder: Path, path: Path, change: str) -> Path:
     elif change == "no tokenizer":
         (path / "tokenizer.json").unlink()
     elif change == "tokenizer":
-        weft.data.tokens.train_tokenizer(["ab cd"] * 9, 64).save(path, LENGTH)
+        weft.data.transform.tokenizer.train_tokenizer(["ab cd"] * 9, 64).save(path, LENGTH)
     return path
 
 
@@ -287,7 +287,7 @@ def test_another_tokenizer_is_noticed(encoder: Path, tmp_path: Path) -> None:
 
 def test_a_run_whose_tokenizer_was_exchanged_cannot_be_started_from(encoder: Path, tmp_path: Path) -> None:
     train(configure(encoder, steps=2), tmp_path / "run")
-    weft.data.tokens.train_tokenizer(["ab cd"] * 9, 64).save(tmp_path / "run", LENGTH)
+    weft.data.transform.tokenizer.train_tokenizer(["ab cd"] * 9, 64).save(tmp_path / "run", LENGTH)
     with pytest.raises(WeftError, match="do not belong together"):
         gather(configure(tmp_path / "run"))
 

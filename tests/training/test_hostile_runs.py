@@ -26,23 +26,23 @@ import yaml
 import weft
 from training.runs import configure, train
 from weft.commands import running, runs
-from weft.data.preprocess import ImageTransform, TextTransform
-from weft.data.tokens import train_tokenizer
+from weft.data.transform.tokenizer import train_tokenizer
+from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
 from weft.networks.weights import network_from_folder, save_weights
-from weft.studies.checkpoints import compare_two
-from weft.studies.results import collect
-from weft.studies.summary import summarise
-from weft.training import session
-from weft.training.checkpoints import canonical, digest
-from weft.training.display import Silent
+from weft.studies.compare.mcnemar import compare_two
+from weft.studies.results.load import collect
+from weft.studies.results.summary import summarise
 from weft.training.finetuning.start import read_start
-from weft.training.folder import RunFolder, open_run
-from weft.training.predictor import Predictor
-from weft.training.pretrained import Card
-from weft.training.reevaluation import evaluate_run
-from weft.training.verification import verify
-from weft.training.yaml_file import LOADER, dump
+from weft.training.inference.evaluate import evaluate_run
+from weft.training.inference.network_folder import Card
+from weft.training.inference.predictor import Predictor
+from weft.training.inference.verify import verify
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle
+from weft.training.storage.checkpoints import canonical, digest
+from weft.training.storage.run_folder import RunFolder, open_run
+from weft.training.storage.yaml_file import LOADER, dump
 
 VALUES: tuple[Any, ...] = (
     None, "text", -1, 0, 10**30, 1.5, math.nan, math.inf, True, [], {}, [[]], "\ud800", "x" * 9999
@@ -108,11 +108,11 @@ def evaluate(folder: Path) -> None:
 def resume(folder: Path) -> None:
     """From the checkpoints, since the run has no record any more."""
     (folder / "record.json").unlink(missing_ok=True)
-    session.resume(folder, Silent())
+    lifecycle.resume(folder, Silent())
 
 
 def tell(folder: Path) -> None:
-    running.tell(session.resume(folder, Silent()))
+    running.tell(lifecycle.resume(folder, Silent()))
 
 
 def listed(folder: Path) -> None:

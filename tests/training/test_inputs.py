@@ -14,9 +14,8 @@ from PIL import Image
 import weft
 from training.runs import configure, train
 from weft.errors import WeftError
-from weft.training.arrays import recognise
-from weft.training.pictures import listed, stacked
-from weft.training.predictor import Predictor
+from weft.training.inference.arrays import listed, recognise, stacked
+from weft.training.inference.predictor import Predictor
 
 TEXTS = ["a red one", "a blue one", "red again", "blue again"]
 PAIRS = [(text, text[::-1]) for text in TEXTS]

@@ -14,15 +14,15 @@ from torch import nn
 
 from training.runs import Stop, assert_same_bits, configure, curve, last_checkpoint, train
 from weft.errors import WeftError
-from weft.training import prepare, session
-from weft.training.checkpoints import CheckpointStore
-from weft.training.course import ROLLBACKS, TrainingFailed
-from weft.training.display import Silent
-from weft.training.ema import MovingAverage
-from weft.training.journal import Journal, read_events
+from weft.training.inference.verify import verify
+from weft.training.loop.display import Silent
+from weft.training.loop.divergence import Watch, concerned
+from weft.training.loop.events import ROLLBACKS, TrainingFailed
+from weft.training.loop.progress import MovingAverage
 from weft.training.objective import create_objective
-from weft.training.verification import verify
-from weft.training.watch import Watch, concerned
+from weft.training.run import inputs, lifecycle
+from weft.training.storage.checkpoints import CheckpointStore
+from weft.training.storage.metrics_log import Journal, read_events
 
 
 def test_micro_batches_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> N
 @pytest.mark.parametrize(("family", "accumulate", "said"), [("resnet", 4, 1), ("resnet", 1, 0), ("mlp", 4, 0)])
 def test_batch_norm_on_micro_batches_is_told(family: str, accumulate: int, said: int, tmp_path: Path) -> None:
     display = Listen()
-    record = session.start(configure(family, 3, accumulate=accumulate), tmp_path / "run", display).record
+    record = lifecycle.start(configure(family, 3, accumulate=accumulate), tmp_path / "run", display).record
     assert sum("batch norm sees micro-batches of 8" in sentence for sentence in display.said) == said
     assert record is not None and record["checkpoint_seconds"] > 0
 
@@ -134,7 +134,7 @@ def poisoned_run(
 ) -> tuple[dict[str, Any], list[str]]:
     """A run whose layer `layers.0` goes infinite in step 18 of its loop, however long the probe was, `times` times."""
     display, poison = Listen(), Poison(at=17, times=times)
-    original, loop = prepare.create_network, session.train
+    original, loop = inputs.create_network, lifecycle.train
 
     def create(*arguments: Any) -> Any:
         net = original(*arguments)
@@ -145,9 +145,9 @@ def poisoned_run(
         poison.armed = True
         return loop(*arguments)
 
-    monkeypatch.setattr(prepare, "create_network", create)
-    monkeypatch.setattr(session, "train", train)
-    record = session.start(configure(steps=steps), folder, display).record
+    monkeypatch.setattr(inputs, "create_network", create)
+    monkeypatch.setattr(lifecycle, "train", train)
+    record = lifecycle.start(configure(steps=steps), folder, display).record
     assert record is not None
     return record, display.said
 
@@ -176,15 +176,15 @@ def test_a_run_that_failed_with_answers_that_are_no_numbers_has_a_record(tmp_pat
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,label", *(f"{n},{n % 7},{'xy'[n % 2]}" for n in range(200))]))
     config = configure(steps=60, opt="sgd", lr=1e38, clip=0.0, sched="constant", warmup_epochs=0.0, eval_every=50.0)
     with pytest.raises(TrainingFailed):
-        train(session.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
-    record = session.run_folder.open_run(tmp_path / "run").record()
+        train(lifecycle.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
+    record = lifecycle.run_folder.open_run(tmp_path / "run").record()
     assert record is not None and record["status"] == "failed" and "auroc" not in record["metrics"]
 
 
 def test_training_gives_up_after_three_roll_backs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TrainingFailed, match=f"after {ROLLBACKS} roll-backs; use a smaller --lr"):
         poisoned_run(tmp_path / "run", monkeypatch, times=999)
-    folder = session.run_folder.open_run(tmp_path / "run")
+    folder = lifecycle.run_folder.open_run(tmp_path / "run")
     record = folder.record()
     assert record is not None and record["status"] == "failed" and len(record["rollbacks"]) == ROLLBACKS
     assert folder.status() == "failed"
@@ -198,7 +198,7 @@ def test_divergence_is_noticed_and_survived(tmp_path: Path) -> None:
     try:
         record = train(config, tmp_path / "run")
     except TrainingFailed as failure:
-        record = session.run_folder.open_run(tmp_path / "run").record()
+        record = lifecycle.run_folder.open_run(tmp_path / "run").record()
         assert "smaller --lr" in str(failure)
     assert record is not None and record["rollbacks"]
 
@@ -260,7 +260,7 @@ def test_a_rare_class_is_learnt_without_a_roll_back(tmp_path: Path) -> None:
     lines = ["a,b,c,d,label", *(",".join(f"{x:.3f}" for x in row) + f",{'ny'[int(row[0] > 2.2)]}" for row in rows)]
     (tmp_path / "rows.csv").write_text("\n".join(lines))
     config = configure(steps=600, network={"hidden": [16]}, checkpoint_every=100, log_every=10, eval_every=5.0)
-    record = train(session.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
+    record = train(lifecycle.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
     assert record["rollbacks"] == []
 
 
@@ -285,10 +285,10 @@ def test_a_network_that_never_leaves_chance_starts_over_and_then_says_so(tmp_pat
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_at_the_next_step(number: int, tmp_path: Path) -> None:
-    outcome = session.start(configure(steps=30, log_every=5), tmp_path / "run", Stop(5, number))
+    outcome = lifecycle.start(configure(steps=30, log_every=5), tmp_path / "run", Stop(5, number))
     assert (outcome.record, outcome.signal) == (None, number)
     assert last_checkpoint(tmp_path / "run").step == 5
-    assert session.run_folder.open_run(tmp_path / "run").status() == "stopped"
+    assert lifecycle.run_folder.open_run(tmp_path / "run").status() == "stopped"
 
 
 def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
@@ -301,19 +301,19 @@ def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
 
     def result(folder: Path) -> None:
         with pytest.raises(TrainingFailed):
-            session.resume(folder, Silent()) if folder.exists() else session.start(config, folder, Silent())
+            lifecycle.resume(folder, Silent()) if folder.exists() else lifecycle.start(config, folder, Silent())
 
     result(tmp_path / "whole")
-    assert session.start(config, tmp_path / "cut", Stop(5)).record is None
+    assert lifecycle.start(config, tmp_path / "cut", Stop(5)).record is None
     result(tmp_path / "cut")
     assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
-    records = [session.run_folder.open_run(tmp_path / name).record() for name in ("whole", "cut")]
+    records = [lifecycle.run_folder.open_run(tmp_path / name).record() for name in ("whole", "cut")]
     assert records[0]["rollbacks"] == records[1]["rollbacks"]  # type: ignore[index]
 
 
 def test_resuming_after_a_roll_back_does_not_return_to_the_course_that_was_given_up(tmp_path: Path) -> None:
     config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=10.0)
-    assert session.start(config, tmp_path / "run", Stop(60, rollbacks=1)).record is None
+    assert lifecycle.start(config, tmp_path / "run", Stop(60, rollbacks=1)).record is None
     assert CheckpointStore(tmp_path / "run" / "checkpoints").steps() == [0, 50, 60]
     assert last_checkpoint(tmp_path / "run").numbers["rate_scale"] == 0.25
 
@@ -321,12 +321,12 @@ def test_resuming_after_a_roll_back_does_not_return_to_the_course_that_was_given
 def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Path) -> None:
     config = configure(steps=30, log_every=5)
     train(config, tmp_path / "whole")
-    assert session.start(config, tmp_path / "cut", Stop(15)).record is None
+    assert lifecycle.start(config, tmp_path / "cut", Stop(15)).record is None
     older = last_checkpoint(tmp_path / "cut")
     del older.numbers["guess_sum"]
     older.numbers["watch"] = {name: older.numbers["watch"][name] for name in ("first", "lowest", "left_chance")}
     CheckpointStore(tmp_path / "cut" / "checkpoints").save(older)
-    session.resume(tmp_path / "cut", Silent())
+    lifecycle.resume(tmp_path / "cut", Silent())
     one, other = (last_checkpoint(tmp_path / name).tensors for name in ("whole", "cut"))
     assert all(torch.equal(value, other[name]) for name, value in one.items())
     assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
@@ -334,11 +334,11 @@ def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Pa
 
 def test_a_time_budget_is_resumed_with_the_steps_it_was_turned_into(tmp_path: Path) -> None:
     config = configure("mlp", log_every=5)
-    config = session.replace(config, budget=type(config.budget)(budget="3s"))
-    outcome = session.start(config, tmp_path / "run", Stop(10))
-    planned = session.run_folder.open_run(tmp_path / "run").plan()
+    config = lifecycle.replace(config, budget=type(config.budget)(budget="3s"))
+    outcome = lifecycle.start(config, tmp_path / "run", Stop(10))
+    planned = lifecycle.run_folder.open_run(tmp_path / "run").plan()
     assert outcome.record is None and planned is not None and planned.steps > 10
-    record = session.resume(tmp_path / "run", Silent()).record
+    record = lifecycle.resume(tmp_path / "run", Silent()).record
     assert record is not None and record["steps"] == planned.steps
 
 
@@ -354,16 +354,16 @@ def test_a_changed_source_is_refused_at_resume(tmp_path: Path) -> None:
     source = tmp_path / "rows.csv"
     lines = ["a,b,label", *(f"{n},{n % 7},{'xy'[n % 2]}" for n in range(200))]
     source.write_text("\n".join(lines))
-    config = session.replace(configure(steps=30, log_every=5), source=str(source))
-    assert session.start(config, tmp_path / "run", Stop(5)).record is None
+    config = lifecycle.replace(configure(steps=30, log_every=5), source=str(source))
+    assert lifecycle.start(config, tmp_path / "run", Stop(5)).record is None
     source.write_text("\n".join([*lines, "1,1,x"]))
     with pytest.raises(WeftError, match="has changed since the run began"):
-        session.resume(tmp_path / "run", Silent())
+        lifecycle.resume(tmp_path / "run", Silent())
 
 
 def test_the_probe_leaves_no_trace(tmp_path: Path) -> None:
     """Batch norm's running statistics included: step 0 is the network as it was made."""
-    from weft.training.prepare import create_network, gather
+    from weft.training.run.inputs import create_network, gather
 
     config = configure("resnet", steps=4, checkpoint_every=4)
     train(config, tmp_path / "run")

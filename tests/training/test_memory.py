@@ -12,8 +12,8 @@ import torch
 from training.runs import configure
 from weft import machine
 from weft.errors import WeftError
-from weft.training import memory, session
-from weft.training.display import Silent
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle, memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux can be told to forget")
@@ -37,4 +37,4 @@ def test_processes_of_one_machine_share_what_is_free(monkeypatch: pytest.MonkeyP
 def test_weights_that_cannot_fit_are_refused_before_they_are_allocated(tmp_path: Path):
     config = replace(configure(steps=2), network={"hidden": [2**24, 2**24]})
     with pytest.raises(WeftError, match=r"parameters takes .* choose a smaller"):
-        session.start(config, tmp_path / "run", Silent())
+        lifecycle.start(config, tmp_path / "run", Silent())

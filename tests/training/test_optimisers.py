@@ -9,7 +9,7 @@ from torch import nn
 import formats
 from weft.errors import WeftError
 from weft.training.config import OptimisationConfig
-from weft.training.optimisers import USUAL_RATE, Lamb, Muon, create_optimiser, orthogonalise, split_for_muon
+from weft.training.optim.optimisers import USUAL_RATE, Lamb, Muon, create_optimiser, orthogonalise, split_for_muon
 
 NAMES = list(USUAL_RATE)
 
@@ -142,8 +142,8 @@ def test_muon_takes_hidden_matrices_and_leaves_the_edges_to_adamw() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_restored_optimiser_goes_on_bit_for_bit(name: str) -> None:
-    from weft.training.checkpoints import Checkpoint
-    from weft.training.state import Progress, capture, restore
+    from weft.training.loop.progress import Progress, capture, restore
+    from weft.training.storage.checkpoints import Checkpoint
 
     net, copy = Tiny(), Tiny()
     one = create_optimiser(name, net.groups(0.1), 0.01, net)

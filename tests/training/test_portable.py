@@ -16,10 +16,11 @@ from training.runs import sentences, train
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.networks.encoder import folder_digest
-from weft.training import loop, session
-from weft.training.display import Silent
 from weft.training.embeddings import carried
-from weft.training.reevaluation import evaluate_run
+from weft.training.inference.evaluate import evaluate_run
+from weft.training.loop import loop
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle
 
 TEXTS = ["ab red cd", "blue", "green ab"]
 
@@ -99,8 +100,8 @@ def test_a_stopped_run_goes_on_where_its_source_lies_now(tmp_path: Path, monkeyp
     config = configure(tmp_path / "bert", steps=14, source=before, **asked)
     with monkeypatch.context() as patch:
         patch.setattr(loop, "stalled", lambda run, progress: progress.step >= 7)
-        patch.setattr(session, "finish", lambda *_: None)
-        session.start(config, tmp_path / "run", Silent())
+        patch.setattr(lifecycle, "finish", lambda *_: None)
+        lifecycle.start(config, tmp_path / "run", Silent())
     before.rename(after)
     shutil.rmtree(tmp_path / "bert")
     resuming = ["finetune", "--resume", str(tmp_path / "run")]

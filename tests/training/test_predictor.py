@@ -12,14 +12,14 @@ import torch
 
 import weft
 from training.runs import configure, train
-from weft.data.loader import batches
-from weft.data.source import open_source
+from weft.data.batch.loader import batches
+from weft.data.open.source import open_source
 from weft.errors import WeftError
-from weft.training import session
-from weft.training.evaluation import outputs_of
-from weft.training.pretrained import read_card
-from weft.training.reevaluation import evaluate_run
-from weft.training.verification import verify
+from weft.training.inference.evaluate import evaluate_run
+from weft.training.inference.network_folder import read_card
+from weft.training.inference.verify import verify
+from weft.training.loop.evaluation import outputs_of
+from weft.training.run import lifecycle
 
 FAMILIES = ("mlp", "text")
 
@@ -32,13 +32,13 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def record_of(run: Path) -> dict[str, Any]:
-    record = session.run_folder.open_run(run).record()
+    record = lifecycle.run_folder.open_run(run).record()
     assert record is not None
     return record
 
 
 def report(run: Path):
-    config = session.run_folder.open_run(run).config()
+    config = lifecycle.run_folder.open_run(run).config()
     return open_source(config.source, config.reading)
 
 
@@ -93,7 +93,7 @@ def test_verification_of_a_damaged_checkpoint_is_a_sentence(run: Path, tmp_path:
 
 
 def test_verification_notices_another_course(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from weft.training import verification
+    from weft.training.inference import verify as verification
 
     original = verification.advance
 
@@ -124,8 +124,8 @@ def rows_of(columns: str, sign: int = 1) -> str:
 def test_another_source_is_read_as_the_run_s_own_was(tmp_path: Path) -> None:
     """With its target and its inputs, whatever else the file holds; other columns would be taken for these."""
     (tmp_path / "own.csv").write_text(rows_of("a,b,grade,label"))
-    own = session.replace(configure("mlp", steps=20), source=str(tmp_path / "own.csv"))
-    own = session.replace(own, reading=session.replace(own.reading, target="grade", inputs=("a", "b")))
+    own = lifecycle.replace(configure("mlp", steps=20), source=str(tmp_path / "own.csv"))
+    own = lifecycle.replace(own, reading=lifecycle.replace(own.reading, target="grade", inputs=("a", "b")))
     train(own, tmp_path / "run")
     (tmp_path / "other.csv").write_text(rows_of("a,b,grade,label", -1))
     assert evaluate_run(tmp_path / "run", str(tmp_path / "other.csv"))["examples"] == 40
@@ -142,7 +142,7 @@ def test_other_columns_are_refused(columns: str, tmp_path: Path) -> None:
         (tmp_path / name).write_text("\n".join([",".join([*columns, "label"]), *rows]) + "\n")
         return str(tmp_path / name)
 
-    train(session.replace(configure("mlp", steps=5), source=file("own.csv", ["a", "b"])), tmp_path / "run")
+    train(lifecycle.replace(configure("mlp", steps=5), source=file("own.csv", ["a", "b"])), tmp_path / "run")
     with pytest.raises(WeftError, match=rf"other columns \({', '.join(columns.split(','))}\) than .* \(a, b\)"):
         evaluate_run(tmp_path / "run", file("other.csv", columns.split(",")))
 
@@ -170,7 +170,7 @@ def test_what_is_no_network_is_refused(tmp_path: Path, run: Path) -> None:
 
 
 def test_regression_answers_in_the_unit_of_its_targets(tmp_path: Path) -> None:
-    config = session.replace(configure("mlp", steps=150, lr=5e-3), source="diabetes")
+    config = lifecycle.replace(configure("mlp", steps=150, lr=5e-3), source="diabetes")
     record = train(config, tmp_path / "run")
     assert record["metric"] == "r2" and record["metrics"]["r2"] > 0.2
     predictor, source = weft.load(tmp_path / "run"), open_source("diabetes", config.reading)

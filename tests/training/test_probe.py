@@ -14,13 +14,13 @@ from torch import nn
 
 from training.runs import Stop, assert_same_bits, configure, last_checkpoint, train
 from weft import machine
-from weft.data.loader import Batch
+from weft.data.batch.loader import Batch
 from weft.errors import WeftError
-from weft.training import memory, probe, rehearsal, session
 from weft.training.config import BudgetConfig
-from weft.training.display import Silent, duration
-from weft.training.rate_finder import draw, find_rate
-from weft.training.rehearsal import Answer
+from weft.training.loop.display import Silent, duration
+from weft.training.optim.rate_finder import draw, find_rate
+from weft.training.run import lifecycle, memory, probe, rehearsal
+from weft.training.run.rehearsal import Answer
 
 
 def test_saved_activations_are_counted_by_example() -> None:
@@ -62,10 +62,10 @@ def test_memory_that_will_not_suffice_is_refused_with_a_batch_that_would(
 
     monkeypatch.setattr(memory, "check", check)
     with pytest.raises(WeftError, match=r"--batch-size 64, or keep the batch and use --accumulate 4"):
-        session.start(config, tmp_path / "run", Silent())
+        lifecycle.start(config, tmp_path / "run", Silent())
     assert seen["need"] > 0
     assert not (tmp_path / "run").exists(), "a refused run leaves no folder"
-    session.start(configure("resnet", batch_size=64, steps=5), tmp_path / "fits", Silent())
+    lifecycle.start(configure("resnet", batch_size=64, steps=5), tmp_path / "fits", Silent())
 
 
 def test_the_predicted_memory_is_near_the_peak(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_predicted_memory_is_near_the_peak(tmp_path: Path) -> None:
 def test_the_predicted_memory_counts_the_copies_that_a_checkpoint_takes(tmp_path: Path) -> None:
     """A wide network on small batches needs most of its memory when it is saved."""
     machine.forget_peak()
-    config = session.replace(configure("mlp", steps=5, checkpoint_every=2), network={"hidden": [3000, 3000]})
+    config = lifecycle.replace(configure("mlp", steps=5, checkpoint_every=2), network={"hidden": [3000, 3000]})
     record = train(config, tmp_path / "run")
     assert 0.9 < record["plan"]["memory"] / record["peak_memory"] < 1.3
 
@@ -84,7 +84,7 @@ def test_the_predicted_memory_counts_the_copies_that_a_checkpoint_takes(tmp_path
 @pytest.mark.parametrize(("opt", "average"), [("adamw", 0.0), ("sgd", 0.9), ("momentum", 0.0)])
 def test_later_checkpoints_are_larger_as_foreseen(opt: str, average: float, tmp_path: Path) -> None:
     """By the optimiser's state and the best weights, which that of step 0 has not."""
-    config = session.replace(configure(steps=4, opt=opt, model_ema=average), network={"hidden": [512]})
+    config = lifecycle.replace(configure(steps=4, opt=opt, model_ema=average), network={"hidden": [512]})
 
     def size(step: int) -> int:
         return (tmp_path / "run" / "checkpoints" / f"{step:08d}" / "state.safetensors").stat().st_size
@@ -94,15 +94,15 @@ def test_later_checkpoints_are_larger_as_foreseen(opt: str, average: float, tmp_
             self.first = size(0)
 
     display = Weigh()
-    session.start(config, tmp_path / "run", display)
+    lifecycle.start(config, tmp_path / "run", display)
     foreseen = probe.growth(SimpleNamespace(config=config, ema=average or None))  # type: ignore[arg-type]
     assert size(4) / display.first == pytest.approx(foreseen, rel=0.02)
 
 
 def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> None:
     config = configure()
-    config = session.replace(
-        config, budget=BudgetConfig(budget="100s"), execution=session.replace(config.execution, checkpoint_every=10)
+    config = lifecycle.replace(
+        config, budget=BudgetConfig(budget="100s"), execution=lifecycle.replace(config.execution, checkpoint_every=10)
     )
     plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=1.0, saving=0.5, rest=90.0)
     each = 0.1 + 1.0 / plan.eval_every + 0.5 / 10
@@ -114,7 +114,7 @@ def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> N
 @pytest.mark.parametrize(("saving", "step"), [(0.01, 0.1), (2.0, 0.1), (0.01, 300.0)])
 def test_the_default_checkpoint_interval_costs_less_than_a_hundredth(saving: float, step: float) -> None:
     config = configure()
-    config = session.replace(config, execution=session.replace(config.execution, checkpoint_every=None))
+    config = lifecycle.replace(config, execution=lifecycle.replace(config.execution, checkpoint_every=None))
     plan = probe.schedule(probe.draft(config, 50, ""), config, step, 0.0, saving, None)
     assert saving / (plan.checkpoint_every * step) < 0.01
 
@@ -125,11 +125,11 @@ def test_a_plan_that_is_known_saves_the_probe_and_changes_nothing(
     """As for the second seed of an arm; killed before its first checkpoint it can be resumed."""
     config = configure(steps=30, log_every=10, checkpoint_every=20)
     measured = train(config, tmp_path / "measured")
-    plan = session.RunFolder(tmp_path / "measured").plan()
+    plan = lifecycle.RunFolder(tmp_path / "measured").plan()
     monkeypatch.setattr(probe, "measure", lambda *_: pytest.fail("the plan was known"))
-    assert session.start(config, tmp_path / "known", Stop(10), known=plan).record is None
+    assert lifecycle.start(config, tmp_path / "known", Stop(10), known=plan).record is None
     shutil.rmtree(tmp_path / "known" / "checkpoints" / "00000010")
-    assert session.resume(tmp_path / "known", Silent()).record["metrics"] == measured["metrics"]  # type: ignore[index]
+    assert lifecycle.resume(tmp_path / "known", Silent()).record["metrics"] == measured["metrics"]  # type: ignore[index]
     assert_same_bits(last_checkpoint(tmp_path / "known"), last_checkpoint(tmp_path / "measured"))
 
 
@@ -169,11 +169,11 @@ def test_compiling_is_accepted_when_it_pays_and_never_measured_again(
 ) -> None:
     """70 steps of 20 s each: long enough to try; 280 s saved are more than the 100 that the compiler took, 70 less."""
     compiler = Compiler(monkeypatch, ratio)
-    assert session.start(configure(steps=70, compile="auto", log_every=10), tmp_path, Stop(50)).record is None
-    plan = session.RunFolder(tmp_path).plan()
+    assert lifecycle.start(configure(steps=70, compile="auto", log_every=10), tmp_path, Stop(50)).record is None
+    plan = lifecycle.RunFolder(tmp_path).plan()
     assert plan is not None and plan.compile is pays
     assert (compiler.tried, compiler.calls) == (1, int(pays))
-    record = session.resume(tmp_path, Silent()).record
+    record = lifecycle.resume(tmp_path, Silent()).record
     assert record is not None and record["plan"]["compile"] is pays
     assert compiler.tried == 1
     assert compiler.calls == 2 * pays, "a resumed run is compiled as its plan says"
@@ -184,15 +184,15 @@ def test_compiling_for_text_is_tried_only_in_runs_four_times_as_long(
 ) -> None:
     """Its batches differ in width, so torch compiles several times."""
     compiler = Compiler(monkeypatch, 0.5)
-    session.start(configure("text", steps=230, compile="auto"), tmp_path / "short", Stop(2))
+    lifecycle.start(configure("text", steps=230, compile="auto"), tmp_path / "short", Stop(2))
     assert compiler.tried == 0
-    session.start(configure("text", steps=250, compile="auto"), tmp_path / "long", Stop(2))
+    lifecycle.start(configure("text", steps=250, compile="auto"), tmp_path / "long", Stop(2))
     assert compiler.tried == 1
 
 
 def test_compiling_is_not_even_tried_for_a_short_run(tmp_path: Path) -> None:
     config = configure(steps=5)
-    config = session.replace(config, execution=session.replace(config.execution, compile="auto"))
+    config = lifecycle.replace(config, execution=lifecycle.replace(config.execution, compile="auto"))
     assert train(config, tmp_path / "run")["plan"]["compile"] is False
 
 
@@ -215,10 +215,10 @@ def test_a_loss_that_is_never_finite_gives_the_smallest_rate() -> None:
 
 def test_lr_auto_without_a_finite_loss_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configure(steps=10)
-    config = session.replace(config, optimisation=session.replace(config.optimisation, lr="auto"))
+    config = lifecycle.replace(config, optimisation=lifecycle.replace(config.optimisation, lr="auto"))
     monkeypatch.setattr(probe, "update", lambda *_: (torch.tensor(math.nan), {}, True))
     with pytest.raises(WeftError, match=r"--lr auto finds no rate: the loss is not finite"):
-        session.start(config, tmp_path / "run", Silent())
+        lifecycle.start(config, tmp_path / "run", Silent())
     assert not (tmp_path / "run").exists()
 
 
@@ -230,8 +230,8 @@ def test_lr_auto_trains_with_the_rate_it_found(tmp_path: Path) -> None:
             said.append(sentence)
 
     config = configure(steps=10)
-    config = session.replace(config, optimisation=session.replace(config.optimisation, lr="auto"))
-    record = session.start(config, tmp_path / "run", Listen()).record
+    config = lifecycle.replace(config, optimisation=lifecycle.replace(config.optimisation, lr="auto"))
+    record = lifecycle.start(config, tmp_path / "run", Listen()).record
     assert record is not None
     assert any("<- chosen" in sentence for sentence in said)
     assert f"learning rate {record['plan']['lr']:g}" in " ".join(said)
@@ -240,7 +240,7 @@ def test_lr_auto_trains_with_the_rate_it_found(tmp_path: Path) -> None:
 
 def test_plans_survive_the_way_to_disk(tmp_path: Path) -> None:
     train(configure(steps=5), tmp_path / "run")
-    plan = session.run_folder.open_run(tmp_path / "run").plan()
+    plan = lifecycle.run_folder.open_run(tmp_path / "run").plan()
     assert plan is not None and dataclasses.asdict(plan)["steps"] == 5
 
 

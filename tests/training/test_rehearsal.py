@@ -11,10 +11,10 @@ import pytest
 from crashing_machine import environment
 from training.runs import configure, train
 from weft.errors import WeftError
-from weft.training import memory, probe, rehearsal, session
-from weft.training.display import Silent
-from weft.training.rehearsal import Answer
-from weft.training.run import Run
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle, memory, probe, rehearsal
+from weft.training.run.context import Run
+from weft.training.run.rehearsal import Answer
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_a_format_that_crashes_hangs_or_lies_is_not_used_and_the_record_says_so(
 def test_a_format_that_was_asked_for_and_crashes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     become("crash", tmp_path, monkeypatch)
     with pytest.raises(WeftError, match=r"bf16 .*SIGILL.*--precision float32"):
-        session.start(configure(steps=3, precision="bf16"), tmp_path / "run", Silent())
+        lifecycle.start(configure(steps=3, precision="bf16"), tmp_path / "run", Silent())
 
 
 def test_a_short_run_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_damaged_answer_is_asked_for_again(content: str, cache: Path, monkeypa
 
 
 def test_steps_are_timed_in_another_process_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
-    session.start(configure("vit", steps=2), tmp_path / "run", Silent())
+    lifecycle.start(configure("vit", steps=2), tmp_path / "run", Silent())
     before = sorted(tmp_path.joinpath("run").rglob("*"))
     answer = rehearsal.try_steps(tmp_path / "run", "float32", False, "cpu", 1, "shape")
     assert answer.works, answer.why
@@ -123,7 +123,7 @@ def test_auto_takes_the_fastest_format_that_the_device_has_if_it_is_worth_its_ro
 
     monkeypatch.setattr(probe, "choose_compile", stop)
     with pytest.raises(Chosen, match=best):
-        session.start(configure(steps=3, precision="auto"), tmp_path / "run", Silent())
+        lifecycle.start(configure(steps=3, precision="auto"), tmp_path / "run", Silent())
 
 
 class Chosen(Exception):

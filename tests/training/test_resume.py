@@ -12,8 +12,8 @@ from torch import nn
 
 from training.runs import FAMILIES, assert_same_bits, configure, curve, last_checkpoint, spawn, train
 from training.runs import interrupt as interrupt_process
-from weft.training.optimisers import create_optimiser
-from weft.training.state import Progress, capture, restore
+from weft.training.loop.progress import Progress, capture, restore
+from weft.training.optim.optimisers import create_optimiser
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM)
 

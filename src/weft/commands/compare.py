@@ -11,9 +11,9 @@ from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.ownership import require_output
-from weft.studies.comparison import ComparisonConfig
-from weft.training.folder import name_for
+from weft.disk import require_output
+from weft.studies.compare.comparison import ComparisonConfig
+from weft.training.storage.run_folder import name_for
 
 
 @configure(OmitArgPrefixes)
@@ -35,13 +35,13 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Carry out the comparison, or go on with it; then show what came out."""
     if arguments.runs is not None:
-        from weft.studies.checkpoints import compare_two
+        from weft.studies.compare.mcnemar import compare_two
 
         print(compare_two(*arguments.runs))
         return 0
-    from weft.studies.comparison import compare
-    from weft.studies.complete import concluded
-    from weft.studies.library import show_comparison
+    from weft.studies.compare.comparison import compare
+    from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.registry import show_comparison
 
     folder = arguments.output or default_output(arguments.config.source)
     require_output(folder)

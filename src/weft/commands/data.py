@@ -15,11 +15,11 @@ from rich.text import Text
 from weft import terminal
 from weft.data.config import SourceConfig
 from weft.errors import WeftError
-from weft.escape import for_terminal
+from weft.terminal import for_terminal
 
 if TYPE_CHECKING:  # torch comes only with a source
-    from weft.data.source import Source
-    from weft.data.summary import Summary
+    from weft.data.open.source import Source
+    from weft.data.show.summary import Summary
 
 SOURCES = {
     "digits": "1,797 images of 8 × 8, 10 classes (scikit-learn)",
@@ -85,7 +85,7 @@ def list_sources(console: Console) -> None:
 
 def show(console: Console, source: Source, arguments: Arguments) -> None:
     """Splits, counts, balance, sizes, duplicates, notes; then a contact sheet or sample rows."""
-    from weft.data.summary import summarize
+    from weft.data.show.summary import summarize
 
     summary = summarize(source)
     of = f"{len(source.classes)} classes" if source.classes else source.task
@@ -98,7 +98,7 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     for note in source.notes:
         console.print(f"• {note}", soft_wrap=True)
     if source.modality == "image":
-        from weft.data.sheet import class_sheet, sheet_path
+        from weft.data.show.contact_sheet import class_sheet, sheet_path
 
         path = sheet_path(_name(arguments.source), arguments.sheet)
         class_sheet(source, path)
@@ -132,7 +132,7 @@ def print_balance(console: Console, source: Source, summary: Summary) -> None:
 
 def print_samples(console: Console, source: Source, rows: int) -> None:
     """Some training rows with their targets."""
-    from weft.data.summary import samples, target_name
+    from weft.data.show.summary import samples, target_name
 
     for raw, target in samples(source, "train", rows):
         text = (
@@ -147,7 +147,7 @@ def print_samples(console: Console, source: Source, rows: int) -> None:
 
 def augment(console: Console, source: Source, arguments: Arguments) -> None:
     """The same images under each augmentation."""
-    from weft.data.sheet import augment_sheet, sheet_path
+    from weft.data.show.contact_sheet import augment_sheet, sheet_path
 
     path = sheet_path(_name(arguments.source) + "-augment", arguments.sheet)
     augment_sheet(source, path, arguments.reading.seed)
@@ -156,7 +156,7 @@ def augment(console: Console, source: Source, arguments: Arguments) -> None:
 
 def show_cache(console: Console, clear: bool) -> None:
     """Entries with size and age; or remove them."""
-    from weft.data.cache import Cache
+    from weft.data.read.cache import Cache
 
     cache = Cache()
     if clear:

@@ -103,7 +103,7 @@ def formats() -> dict[str, Any]:
     """Each narrow format, tried in a process of its own."""
     import torch
 
-    from weft.training.rehearsal import try_format
+    from weft.training.run.rehearsal import try_format
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found: dict[str, Any] = {"float32": "works"}
@@ -168,8 +168,8 @@ def installed(name: str) -> str | None:
 
 def cache() -> dict[str, Any]:
     """Where it is, how large, and what was tried on this machine."""
-    from weft.data.cache import Cache
-    from weft.training.rehearsal import remembered
+    from weft.data.read.cache import Cache
+    from weft.training.run.rehearsal import remembered
 
     store = Cache()
     size = sum(entry.size for entry in store.entries()) if store.folder.is_dir() else 0

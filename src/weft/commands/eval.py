@@ -30,7 +30,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Print the metrics."""
-    from weft.training.reevaluation import evaluate_run
+    from weft.training.inference.evaluate import evaluate_run
 
     metrics = evaluate_run(arguments.run, arguments.source, arguments.split, arguments.batch_size, arguments.encoder)
     if arguments.json:

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from tyro.conf import OmitArgPrefixes, Positional, arg, configure
 
 from weft.commands import running
+from weft.disk import require_output
 from weft.errors import WeftError
-from weft.ownership import require_output
 from weft.training.finetuning.config import FinetuneConfig, name_of
-from weft.training.folder import name_for
+from weft.training.storage.run_folder import name_for
 
 ALL = "all"  # --model all: every head
 
@@ -65,8 +65,8 @@ def several(arguments: Arguments) -> int:
     config = arguments.config
     if config.model == ALL and not config.thawing.frozen:
         raise WeftError("--model all puts seven networks on a frozen encoder; add --frozen")
-    from weft.studies.complete import require_complete
-    from weft.studies.finetuning import finetune_all, show_table
+    from weft.studies.engine.folder_lock import require_complete
+    from weft.studies.head_comparison import finetune_all, show_table
 
     name = f"finetune-{name_for(config.source)}-{name_for(config.start)}"
     heads = config.model == ALL

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from tyro.conf import CascadeSubcommandArgs, OmitArgPrefixes, Positional, arg, configure, subcommand
 
-from weft.insight.lenses import LENSES, look, look_through_all
 from weft.insight.options import AllOptions
+from weft.insight.registry import LENSES, look, look_through_all
 from weft.training.config import Overrides
 
 if TYPE_CHECKING:
@@ -70,9 +70,8 @@ def keep(finding: Finding, folder: Path) -> None:
 
 def inspect_all(subject: Subject, folder: Path) -> int:
     """All lenses: every finding on disk, and the page."""
-    from weft.atomic import write_bytes
+    from weft.disk import claim, write_bytes
     from weft.insight.page import render
-    from weft.ownership import claim
 
     found = []
     for finding in look_through_all(subject):

@@ -29,9 +29,9 @@ def run(arguments: Arguments) -> int:
     if arguments.csv and arguments.json:
         raise WeftError("give one of --csv and --json")
     from weft.report import table
-    from weft.studies.drawing import draw
-    from weft.studies.results import collect
-    from weft.studies.summary import summarise
+    from weft.studies.results.drawing import draw
+    from weft.studies.results.load import collect
+    from weft.studies.results.summary import summarise
     from weft.terminal import for_data
 
     summary = draw(arguments.folder) if arguments.html else summarise(collect(arguments.folder))

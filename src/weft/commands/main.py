@@ -18,9 +18,8 @@ from typing import Any
 from weft import __version__
 from weft.commands import usage
 from weft.errors import Interrupted, WeftError, WorkFailed, nearest
-from weft.escape import for_terminal
 from weft.supervision import supervise
-from weft.terminal import take_any_letter, text_is_text
+from weft.terminal import for_terminal, take_any_letter, text_is_text
 
 VERBS = {
     "models": "list the networks there are",
@@ -131,7 +130,7 @@ def death_sentence(how: str, folder: Path | None) -> str:
     """What is said of a process that a signal has ended."""
     if folder is None:
         return f"the process died by {how}"
-    from weft.training.folder import RunFolder
+    from weft.training.storage.run_folder import RunFolder
 
     doing = f"{RunFolder(folder).phase()} in {folder}"
     return f"the process died by {how}; it was {doing}: `weft train --resume` goes on from its last checkpoint"

@@ -11,7 +11,7 @@ import tyro
 
 from weft.errors import WeftError, nearest
 from weft.networks.config import ImageTokensConfig, NetworkConfig, TextTokensConfig
-from weft.networks.formulas import total_macs, total_parameters
+from weft.networks.cost import total_macs, total_parameters
 from weft.networks.registry import REGISTRY, list_models
 
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from tyro.conf import Positional, UseAppendAction
 
 from weft.errors import WeftError
-from weft.escape import CsvWriter
-from weft.terminal import for_data
+from weft.terminal import CsvWriter, for_data
 
 if TYPE_CHECKING:
-    from weft.training.predictor import Predictor
+    from weft.training.inference.predictor import Predictor
 
 Item = tuple[str, Any]  # how an input is called, and the input itself
 
@@ -45,7 +44,7 @@ def run(arguments: Arguments) -> int:
     """Print a line for each input, in their order."""
     if arguments.top < 1 or arguments.batch_size < 1:
         raise WeftError("--top and --batch-size must be at least 1")
-    from weft.training.predictor import chunks, load
+    from weft.training.inference.predictor import chunks, load
 
     predictor = load(arguments.run, arguments.encoder)
     writer = Writer(for_data(), arguments.format, predictor, arguments.top)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tyro.conf import Positional
 
-from weft.training import yaml_file
 from weft.training.recipes import find, recipe
+from weft.training.storage import yaml_file
 
 
 @dataclass(frozen=True)

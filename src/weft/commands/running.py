@@ -12,9 +12,9 @@ from typing import Annotated, Any, Protocol
 from tyro.conf import arg
 
 from weft.errors import Interrupted, WeftError
-from weft.training import yaml_file
-from weft.training.folder import create, free_name, name_for, open_run
-from weft.training.kinds import AnyConfig, config_class
+from weft.training.run.kinds import AnyConfig, config_class
+from weft.training.storage import yaml_file
+from weft.training.storage.run_folder import create, free_name, name_for, open_run
 
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
 
@@ -100,7 +100,7 @@ def run(arguments: Arguments) -> int:
         folder = prepare(arguments)
     if arguments.processes > 1:
         assert folder is not None
-        from weft.training.launch import launch
+        from weft.training.run.launch import launch
 
         launch(folder, arguments.processes, changed_flags(folder, arguments.config))
     return train(arguments, folder)
@@ -111,8 +111,8 @@ def prepare(arguments: Arguments) -> Path:
 
     What they would refuse is refused here, once and in a sentence: torchrun would start them again and again.
     """
-    from weft.training.prepare import gather
-    from weft.training.session import check_strategy
+    from weft.training.run.inputs import gather
+    from weft.training.run.lifecycle import check_strategy
 
     check_strategy(arguments.config)
     gather(arguments.config)
@@ -135,14 +135,14 @@ def changed_flags(folder: Path, config: AnyConfig) -> list[str]:
 
 def train(arguments: Arguments, folder: Path | None) -> int:
     """Run in this process."""
-    from weft.training import session
+    from weft.training.run import lifecycle
 
     if folder is None:
         folder = left_behind(arguments)
     if folder is not None:
-        outcome = session.resume(folder, execution=arguments.config.execution, moved=places(arguments.config))
+        outcome = lifecycle.resume(folder, execution=arguments.config.execution, moved=places(arguments.config))
     else:
-        outcome = session.start(arguments.config, arguments.output or default_output(arguments.config))
+        outcome = lifecycle.start(arguments.config, arguments.output or default_output(arguments.config))
     if int(os.environ.get("RANK", "0")):
         return Interrupted.code if outcome.record is None else 0
     return tell(outcome)
@@ -150,8 +150,8 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
 def tell(outcome: object) -> int:
     """Print how the session ended."""
-    from weft.training.session import Outcome
-    from weft.training.watch import at_chance
+    from weft.training.loop.divergence import at_chance
+    from weft.training.run.lifecycle import Outcome
 
     assert isinstance(outcome, Outcome)
     if outcome.record is None:

@@ -10,12 +10,12 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from weft.disk import require_output
 from weft.errors import WeftError
-from weft.ownership import require_output
-from weft.studies.experiments.scales import find_scale
-from weft.studies.library import STUDIES, Entry, Request, find
+from weft.studies.experiments.registry import STUDIES, Entry, Request, find
+from weft.studies.experiments.text_tables.scales import find_scale
 from weft.training.config import seconds
-from weft.training.folder import name_for
+from weft.training.storage.run_folder import name_for
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Annotated
 from tyro.conf import OmitArgPrefixes, Positional, arg, configure
 
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
+from weft.disk import mark
 from weft.errors import WeftError
-from weft.ownership import mark
 
 
 @configure(OmitArgPrefixes)

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
+from weft.disk import claim, mark, require_output
 from weft.errors import WeftError, WorkFailed
 from weft.networks.registry import configured
-from weft.ownership import claim, mark, require_output
-from weft.studies.tuning import USUAL, parse_space
+from weft.studies.tune.space import USUAL, parse_space
 from weft.training.config import RunConfig
-from weft.training.folder import name_for
+from weft.training.storage.run_folder import name_for
 
 
 @configure(OmitArgPrefixes)
@@ -61,7 +61,7 @@ def search(arguments: Arguments, folder: Path) -> int:
     space = parse_space(arguments.space)
     configured(arguments.config.model)
     from weft.report.tuning import render_search
-    from weft.studies.searching import tune
+    from weft.studies.tune.driver import tune
 
     count, workers = arguments.trials, arguments.jobs
     found = tune(arguments.config, space, count, folder, arguments.storage, workers, print)
@@ -88,8 +88,8 @@ def draw_map(config: RunConfig, folder: Path) -> int:
     for model in models:
         configured(model)
     from weft.report.tuning import render_maps
-    from weft.studies.complete import require_complete
-    from weft.studies.sensitivity import map_rates
+    from weft.studies.engine.folder_lock import require_complete
+    from weft.studies.tune.rate_width_map import map_rates
 
     found = map_rates(replace(config, model=models[0]), models, folder, print)
     write(folder, render_maps(found))
@@ -103,7 +103,7 @@ def draw_map(config: RunConfig, folder: Path) -> int:
 
 
 def write(folder: Path, page: str) -> None:
-    from weft.atomic import write_bytes
+    from weft.disk import write_bytes
 
     mark(folder)
     write_bytes(claim(folder / "tuning.html"), page.encode())

@@ -20,7 +20,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Print what was compared; 0 when all was equal, 1 when not."""
-    from weft.training.verification import verify
+    from weft.training.inference.verify import verify
 
     equal = True
     for finding in verify(arguments.run, arguments.steps):

@@ -11,16 +11,16 @@ from typing import Any
 
 _PUBLIC = {
     "AugmentConfig": "weft.data.config",
-    "Batch": "weft.data.loader",
-    "Batches": "weft.data.loader",
-    "Source": "weft.data.source",
+    "Batch": "weft.data.batch.loader",
+    "Batches": "weft.data.batch.loader",
+    "Source": "weft.data.open.source",
     "SourceConfig": "weft.data.config",
-    "Tokenizer": "weft.data.tokens",
+    "Tokenizer": "weft.data.transform.tokenizer",
     "TransformConfig": "weft.data.config",
-    "batches": "weft.data.loader",
-    "fit": "weft.data.fitting",
-    "open_source": "weft.data.source",
-    "train_tokenizer": "weft.data.tokens",
+    "batches": "weft.data.batch.loader",
+    "fit": "weft.data.transform.fit",
+    "open_source": "weft.data.open.source",
+    "train_tokenizer": "weft.data.transform.tokenizer",
 }
 
 __all__ = list(_PUBLIC)

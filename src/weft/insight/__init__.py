@@ -15,13 +15,13 @@ from typing import Any
 
 _PUBLIC = {
     "Finding": "weft.insight.finding",
-    "LENSES": "weft.insight.lenses",
+    "LENSES": "weft.insight.registry",
     "Picture": "weft.insight.finding",
     "Subject": "weft.insight.subject",
     "Table": "weft.insight.finding",
     "Unfit": "weft.insight.finding",
-    "look": "weft.insight.lenses",
-    "look_through_all": "weft.insight.lenses",
+    "look": "weft.insight.registry",
+    "look_through_all": "weft.insight.registry",
     "open_subject": "weft.insight.subject",
     "render": "weft.insight.page",
 }

@@ -14,11 +14,10 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 
 from weft import terminal
-from weft.atomic import write_bytes
+from weft.disk import claim, write_bytes
 from weft.errors import WeftError
-from weft.escape import CsvWriter
-from weft.ownership import claim
 from weft.report.standalone import standalone
+from weft.terminal import CsvWriter
 
 Cell = str | int | float | None
 

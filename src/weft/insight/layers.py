@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from weft.data.loader import Batch
+from weft.data.batch.loader import Batch
 from weft.errors import WeftError, nearest
 from weft.networks.network import Network
 from weft.nn.noise import Dropout, DropPath

@@ -12,10 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weft import __version__
-from weft.escape import for_page, shown
 from weft.insight.finding import Finding, Picture, Table, numeric, written
 from weft.insight.subject import Subject
 from weft.report.page import style
+from weft.terminal import for_page, shown
 
 FEW, MANY = 6, 200  # rows of a table that is open from the start, and that are shown at most
 WIDE = 700  # pixels from which a picture takes a row of its own

@@ -13,23 +13,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.data.batch.loader import Batch, batches
 from weft.data.config import TransformConfig
-from weft.data.fitting import fit
-from weft.data.loader import Batch, batches
-from weft.data.preprocess import ImageTransform, TextTransform, Transform, VectorTransform
-from weft.data.source import Source, open_source
+from weft.data.open.source import Source, open_source
+from weft.data.transform.fit import fit
+from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError, nearest
 from weft.insight.finding import Unfit
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, configured
 from weft.nn.losses import outputs_for
-from weft.training.folder import open_run
-from weft.training.predictor import load
-from weft.training.prepare import INPUT, create_network, plural
-from weft.training.pretrained import Card
+from weft.training.inference.evaluate import check
+from weft.training.inference.network_folder import Card
+from weft.training.inference.predictor import load
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.reevaluation import check
+from weft.training.run.inputs import INPUT, create_network, plural
+from weft.training.storage.run_folder import open_run
 
 BATCH = 64
 """Examples at a time: memory does not grow with the number that a lens averages over."""

@@ -15,12 +15,11 @@ from weft.networks.network import Network, check_image, check_segments, check_te
 from weft.networks.resnet import ResNetTrunk
 from weft.nn.attention import TinyAttention
 from weft.nn.blocks import Block, ChannelMLP, GatedBlock
-from weft.nn.embeddings import NormAndDrop, PatchEmbed, WordEmbed
+from weft.nn.embeddings import NormAndDrop, PatchEmbed, WordEmbed, positions
 from weft.nn.gates import SpatialGate
 from weft.nn.initialisation import initialise
 from weft.nn.mixers import MIXERS, Socket
 from weft.nn.noise import Dropout, number_streams, rising_rates
-from weft.nn.positions import positions
 from weft.nn.spatial import Layout
 
 

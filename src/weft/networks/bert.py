@@ -51,5 +51,5 @@ class PretrainingHeads(nn.Module):
         return self.norm(self.act(self.transform(features)))
 
     def word_logits(self, features: Tensor) -> Tensor:
-        """(…, channels) → (…, vocabulary). For training see nn/vocabulary.py, which never makes them all."""
+        """(…, channels) → (…, vocabulary). For training see nn/losses.py, which never makes them all."""
         return F.linear(self.transformed(features), self.words, self.bias)

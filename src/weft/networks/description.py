@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from weft.networks.config import ImageConfig, MLPConfig, NetworkConfig, TextConfig, TextTokensConfig
-from weft.networks.field import Field, receptive_field
-from weft.networks.formulas import Stage, stages
+from weft.networks.cost import Stage, stages
 from weft.networks.network import Network
+from weft.networks.receptive_field import Field, receptive_field
 from weft.networks.registry import build
 
 BYTES = 4  # of a float32

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig, TextTokensConfig
-from weft.nn.seeding import seeded
+from weft.nn.initialisation import seeded
 
 if TYPE_CHECKING:
     from weft.networks.backbone import TextTokens

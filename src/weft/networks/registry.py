@@ -122,7 +122,7 @@ def require_memory(config: NetworkConfig) -> None:
     """Refuse a network whose weights alone do not fit into memory; laid out on the meta device it needs none."""
     import torch
 
-    from weft.networks.formulas import total_parameters
+    from weft.networks.cost import total_parameters
 
     parameters, room = total_parameters(config), machine.memory_available()
     if 4 * parameters > room and torch.get_default_device().type != "meta":

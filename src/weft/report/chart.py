@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from weft.escape import for_page
+from weft.terminal import for_page
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from weft.escape import for_page
 from weft.report.chart import Plane, picture, plane, short, text
 from weft.report.columns import Column, Row
 from weft.report.pareto import front
+from weft.terminal import for_page
 
 COLOURS = 10  # classes c0 … c9 of the style sheet
 Line = dict[str, list[float]]

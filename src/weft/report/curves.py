@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from weft.escape import for_page
 from weft.report.chart import Plane, Scale, fitting, picture, short, text
 from weft.report.charts import colour
 from weft.report.columns import share
+from weft.terminal import for_page
 
 Points = tuple[Sequence[float], Sequence[float]]  # x and y, of one length
 LETTER = 6.9  # average width of a letter of 12 pixels

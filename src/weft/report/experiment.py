@@ -8,11 +8,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.escape import for_page, shown
 from weft.report.chart import Plane, Scale, fitting, picture, short, text
 from weft.report.charts import colour, interval
 from weft.report.columns import duration, scaled
 from weft.report.page import asset, style
+from weft.terminal import for_page, shown
 
 Summary = dict[str, Any]
 WORDS = {"perplexity": "perplexity", "sst2": "SST-2, %", "mnli": "MNLI, %"}

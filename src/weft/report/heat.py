@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.escape import for_page
 from weft.report.chart import picture, text
+from weft.terminal import for_page
 
 LARGEST, SMALLEST, READABLE = 34.0, 9.0, 22.0  # sides of a cell; a number is written into readable ones
 NARROWEST = 300.0  # of a picture: on a page, two classes would otherwise be blown up to the width of forty

@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.escape import shown
 from weft.report import charts, heat
 from weft.report.columns import Column, columns, written
+from weft.terminal import shown
 
 Summary = dict[str, Any]
 

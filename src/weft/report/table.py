@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from weft import terminal
-from weft.escape import CsvWriter
 from weft.report.columns import Column, Row, columns, written
+from weft.terminal import CsvWriter
 
 WIDE = 150
 NARROW = ("score", "parameters", "latency", "core_seconds")  # what 80 characters have room for

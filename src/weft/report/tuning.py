@@ -7,10 +7,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.escape import shown
 from weft.report.chart import picture, plane, short, text
 from weft.report.heat import heat
 from weft.report.page import style
+from weft.terminal import shown
 
 
 def render_search(summary: dict[str, Any]) -> str:

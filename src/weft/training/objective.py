@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.labels import NARROW
+from weft.data.open.labels import NARROW
 from weft.errors import WeftError
 from weft.nn.losses import Task, example_losses
 from weft.training.metrics import HEADLINE, headline

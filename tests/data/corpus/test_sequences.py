@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from data.corpus import texts
+from weft.data.batch.loader import Batches
 from weft.data.corpus.batches import MaskedBatch, masked_batches
 from weft.data.corpus.corpus import open_corpus
 from weft.data.corpus.masking import Masking
 from weft.data.corpus.sequences import FOLLOWS, TORN, Pairs, Sequences, packed, separate
 from weft.data.corpus.store import CorpusStore, store_of
-from weft.data.loader import Batches
 from weft.errors import WeftError
 
 TOKENIZER = texts.tokenizer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from weft.data.tokens import Tokenizer, train_tokenizer
+from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
 
 NOUNS = ("cat", "dog", "bird", "house", "river", "mountain", "child", "teacher")
 VERBS = ("sees", "likes", "follows", "finds", "remembers")

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from weft.networks.formulas import total_parameters
-from weft.studies.arms import Arm, Facts
-from weft.studies.experiments.prediction import Prediction
-from weft.studies.experiments.scales import SCALES
-from weft.studies.experiments.tables import EXPERIMENTS
-from weft.studies.study import Job, Study
-from weft.training import yaml_file
-from weft.training.predictions import write_predictions
+from weft.networks.cost import total_parameters
+from weft.studies.compare.candidates import Arm, Facts
+from weft.studies.engine.study import Job, Study
+from weft.studies.experiments.text_tables.forecast import Prediction
+from weft.studies.experiments.text_tables.scales import SCALES
+from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.training.pretraining.config import PretrainConfig
+from weft.training.storage import yaml_file
+from weft.training.storage.predictions import write_predictions
 
 FACTS = Facts("pydocs", "text", "none", 0, "f" * 32, 900, {"vocab_size": 512, "max_length": 32}, [], ["2 % held out"])
 

@@ -9,15 +9,15 @@ import pytest
 
 from studies.experiments.fabricated import FACTS, make
 from weft.errors import WeftError
-from weft.studies.experiments.asked import Asked, at_scale, named_tasks
-from weft.studies.experiments.carry import plan
-from weft.studies.experiments.design import PERPLEXITY
-from weft.studies.experiments.jobs import Known
-from weft.studies.experiments.prediction import Prediction
-from weft.studies.experiments.probes import steps_of, timeable
-from weft.studies.experiments.scales import SCALES
-from weft.studies.experiments.tables import EXPERIMENTS
-from weft.studies.results import collect
+from weft.studies.experiments.text_tables.design import PERPLEXITY
+from weft.studies.experiments.text_tables.forecast import Prediction
+from weft.studies.experiments.text_tables.jobs import Known
+from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
+from weft.studies.experiments.text_tables.run_experiment import plan
+from weft.studies.experiments.text_tables.scales import SCALES
+from weft.studies.experiments.text_tables.tables import EXPERIMENTS
+from weft.studies.experiments.text_tables.timing import steps_of, timeable
+from weft.studies.results.load import collect
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.pretraining.config import PretrainConfig
 

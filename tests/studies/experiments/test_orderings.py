@@ -10,9 +10,9 @@ import pytest
 
 from studies.experiments.fabricated import make
 from weft.errors import WeftError
-from weft.studies.experiments.drawing import draw, show, summarise
-from weft.studies.experiments.measured import log_perplexity
-from weft.studies.experiments.orderings import judge
+from weft.studies.experiments.text_tables.drawing import draw, show, summarise
+from weft.studies.experiments.text_tables.orderings import judge
+from weft.studies.experiments.text_tables.scores import log_perplexity
 
 AS_PUBLISHED = {"linear": 4.4, "additive": 4.3, "multiplicative": 4.2, "split": 4.1}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from weft.errors import WeftError
-from weft.networks.formulas import total_parameters
-from weft.studies.experiments.design import equal_width, pretraining_parameters
-from weft.studies.experiments.prediction import needs, plan_lines
-from weft.studies.experiments.published import TABLE_6, TABLE_7
-from weft.studies.experiments.scales import SCALES, find_scale
-from weft.studies.experiments.tables import EXPERIMENTS, gates, gmlp
+from weft.networks.cost import total_parameters
+from weft.studies.experiments.text_tables.design import equal_width, pretraining_parameters
+from weft.studies.experiments.text_tables.forecast import needs, plan_lines
+from weft.studies.experiments.text_tables.published import TABLE_6, TABLE_7
+from weft.studies.experiments.text_tables.scales import SCALES, find_scale
+from weft.studies.experiments.text_tables.tables import EXPERIMENTS, gates, gmlp
 
 PAPER = SCALES["paper"]
 

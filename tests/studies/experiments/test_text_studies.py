@@ -16,7 +16,7 @@ import pytest
 
 from weft.commands.main import main
 from weft.errors import WeftError
-from weft.studies.experiments import carry
+from weft.studies.experiments.text_tables import run_experiment
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -128,8 +128,8 @@ def test_a_source_without_text_is_refused(tmp_path: Path, capsys):
 
 
 def test_the_paper_scale_is_run_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys):
-    monkeypatch.setattr(carry, "has_gpu", lambda: True)
-    monkeypatch.setattr(carry, "Pool", Mock(side_effect=WeftError("workers are started")))
+    monkeypatch.setattr(run_experiment, "has_gpu", lambda: True)
+    monkeypatch.setattr(run_experiment, "Pool", Mock(side_effect=WeftError("workers are started")))
     code, printed = study(f"run e4 pydocs --scale paper --output {tmp_path / 'e4'}", capsys)
     assert code == 2 and "workers are started" in printed
-    carry.Pool.assert_called_once_with(1)
+    run_experiment.Pool.assert_called_once_with(1)

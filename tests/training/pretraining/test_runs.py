@@ -16,14 +16,14 @@ from data.corpus import texts
 from training.runs import Stop, assert_close, assert_same_bits, curve, last_checkpoint, train_together
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.training import session
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
-from weft.training.display import Silent
-from weft.training.folder import open_run
-from weft.training.prepare import gather
+from weft.training.inference.evaluate import evaluate_run
+from weft.training.inference.verify import verify
+from weft.training.loop.display import Silent
 from weft.training.pretraining.config import MaskingConfig, PretrainConfig
-from weft.training.reevaluation import evaluate_run
-from weft.training.verification import verify
+from weft.training.run import lifecycle
+from weft.training.run.inputs import gather
+from weft.training.storage.run_folder import open_run
 
 SMALL: dict[str, Any] = {"dim": 16, "depth": 2, "hidden_dim": 32}
 
@@ -48,7 +48,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def finished(config: PretrainConfig, folder: Path) -> dict[str, Any]:
-    record = session.start(config, folder, Silent()).record
+    record = lifecycle.start(config, folder, Silent()).record
     assert record is not None
     return record
 
@@ -82,9 +82,9 @@ def test_next_sentences_beside_masked_words_and_alone(corpus: Path, tmp_path: Pa
 def test_a_killed_run_is_resumed_to_the_bit(corpus: Path, tmp_path: Path) -> None:
     config = configure(corpus, masking=MaskingConfig(next_sentence=True), model="bert_tiny")
     finished(config, tmp_path / "whole")
-    stopped = session.start(config, tmp_path / "cut", Stop(8))
+    stopped = lifecycle.start(config, tmp_path / "cut", Stop(8))
     assert stopped.record is None
-    session.resume(tmp_path / "cut", Silent())
+    lifecycle.resume(tmp_path / "cut", Silent())
     assert_same_bits(last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "cut"))
 
 
@@ -116,19 +116,19 @@ def test_the_kind_is_kept_and_the_configuration_comes_back(corpus: Path, tmp_pat
 
 def test_another_tokenizer_on_resuming_is_refused(corpus: Path, tmp_path: Path) -> None:
     config = configure(corpus)
-    assert session.start(config, tmp_path / "run", Stop(6)).record is None
+    assert lifecycle.start(config, tmp_path / "run", Stop(6)).record is None
     other = gather(replace(config, transform=TokenizingConfig(vocab_size=100, max_length=24, cased=True)))
     other.save_transform(tmp_path / "run")
     with pytest.raises(WeftError, match=r"tokenizer\.json of the run is not the one"):
-        session.resume(tmp_path / "run", Silent())
+        lifecycle.resume(tmp_path / "run", Silent())
 
 
 def test_a_changed_corpus_on_resuming_is_refused(tmp_path: Path) -> None:
     path = texts.write(tmp_path)
-    assert session.start(configure(path), tmp_path / "run", Stop(6)).record is None
+    assert lifecycle.start(configure(path), tmp_path / "run", Stop(6)).record is None
     path.write_text(path.read_text() + "\n\nOne more. Indeed.\n")
     with pytest.raises(WeftError, match="has changed since the run began"):
-        session.resume(tmp_path / "run", Silent())
+        lifecycle.resume(tmp_path / "run", Silent())
 
 
 def test_runs_of_several_seeds_are_asked_the_same_held_out_words(corpus: Path) -> None:
@@ -159,7 +159,7 @@ def test_bert_s_own_vocabulary_is_read_and_kept_in_the_folder(corpus: Path, tmp_
 )
 def test_bad_input_is_a_sentence(changes: dict[str, Any], sentence: str, corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(WeftError, match=sentence):
-        session.start(configure(corpus, **changes), tmp_path / "run", Silent())
+        lifecycle.start(configure(corpus, **changes), tmp_path / "run", Silent())
     assert not (tmp_path / "run").exists()
 
 

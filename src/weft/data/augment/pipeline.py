@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data import noise
 from weft.data.augment import colour
 from weft.data.augment.geometry import crop_boxes, flip, padded_crop, resized_crop
 from weft.data.augment.mixing import Mix, draw_mix, erase
 from weft.data.augment.policy import rand_augment, trivial_augment
+from weft.data.batch import noise
 from weft.data.config import AugmentConfig
 
 Index = NDArray[np.int64]

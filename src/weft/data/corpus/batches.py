@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data import noise
+from weft.data.batch import noise
+from weft.data.batch.loader import Batches
+from weft.data.batch.noise import bucketed, in_order
+from weft.data.batch.token_batches import bucket
 from weft.data.corpus.masking import UNASKED, Masking
 from weft.data.corpus.sequences import Row, Sequences
-from weft.data.loader import Batches
-from weft.data.order import bucketed, in_order
-from weft.data.text import bucket
 
 Index = NDArray[np.int64]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from weft.data.config import SourceConfig
 from weft.data.corpus.config import CorpusConfig
-from weft.data.fingerprint import digest, digest_files
+from weft.data.read.cache import digest, digest_files
 from weft.data.sources.encoding import encoding_of
 from weft.data.sources.find import read
 from weft.data.sources.table import Shards, Table, join
+from weft.disk import data_files
 from weft.errors import WeftError, nearest
-from weft.ownership import data_files
 
 _HELD_OUT = re.compile(r"(test|t10k|val|dev|eval)", re.IGNORECASE)
 _BLANK = re.compile(r"\n[ \t]*\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data import noise
+from weft.data.batch import noise
 from weft.data.corpus.config import CorpusConfig
 from weft.data.corpus.sentences import sentences
-from weft.data.phrases import sentence_cut, text_groups
-from weft.data.roles import carve
+from weft.data.open.groups import sentence_cut, text_groups
+from weft.data.open.splits import carve
 from weft.errors import WeftError
 
 Index = NDArray[np.int64]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data import noise
-from weft.data.tokens import MARKERS, Tokenizer
+from weft.data.batch import noise
+from weft.data.transform.tokenizer import MARKERS, Tokenizer
 
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -1,7 +1,7 @@
 """From the documents of a role to the sequences that a network reads: packed, a document each, or pairs (A4).
 
 All answer `rows(stream, index)`: the ids, segments and label of some sequences. `stream` names the noise that tears
-pairs apart (data/noise.py); the other two forms need none.
+pairs apart (data/batch/noise.py); the other two forms need none.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data import noise
+from weft.data.batch import noise
 from weft.data.corpus.store import CorpusStore
-from weft.data.tokens import Tokenizer, rooms
+from weft.data.transform.tokenizer import Tokenizer, rooms
 from weft.errors import WeftError
 
 Index = NDArray[np.int64]

@@ -10,11 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.cache import Cache
 from weft.data.corpus.documents import Documents
 from weft.data.corpus.sentences import sentences
-from weft.data.fingerprint import digest
-from weft.data.tokens import Tokenizer
+from weft.data.read.cache import Cache, digest
+from weft.data.transform.tokenizer import Tokenizer
 
 VERSION = "1"  # raise it when the same text would be cut otherwise
 TOGETHER = 2000  # documents that are cut into word pieces at a time

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer as Library
 
-from weft.data.cache import Cache
 from weft.data.corpus.config import TokenizingConfig
 from weft.data.corpus.corpus import Corpus
-from weft.data.fingerprint import digest
-from weft.data.tokens import MARKERS, Tokenizer, alphabet, train_tokenizer
+from weft.data.read.cache import Cache, digest
+from weft.data.transform.tokenizer import MARKERS, Tokenizer, alphabet, train_tokenizer
 from weft.errors import WeftError
 
 LETTERS = 20_000_000

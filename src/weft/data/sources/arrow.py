@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from weft.data.labels import as_number
+from weft.data.open.labels import as_number
 from weft.data.sources.columns import Columns
 from weft.data.sources.table import Inputs, Table
 

@@ -19,12 +19,12 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from weft.data.config import SourceConfig
-from weft.data.fingerprint import digest_files
-from weft.data.labels import as_number, missing
+from weft.data.open.labels import as_number, missing
+from weft.data.read.cache import digest_files
 from weft.data.sources.arrow import arrow_table
 from weft.data.sources.columns import Columns, columns_of
 from weft.data.sources.encoding import encoding_of
-from weft.data.sources.splits import leading, regular_files, split_names
+from weft.data.sources.split_names import leading, regular_files, split_names
 from weft.data.sources.table import Reading, Table
 from weft.errors import WeftError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.data.fingerprint import digest
+from weft.data.read.cache import digest
 from weft.data.sources.table import Reading, Table
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.data.config import SourceConfig
-from weft.data.decode import ENDINGS as IMAGES
+from weft.data.read.decode import ENDINGS as IMAGES
 from weft.data.sources import delimited, idx
 from weft.data.sources.embedded import read_breast_cancer, read_diabetes, read_digits
 from weft.data.sources.hub import read_hub
@@ -15,8 +15,8 @@ from weft.data.sources.parquet import read_parquet
 from weft.data.sources.pydocs import read_pydocs
 from weft.data.sources.table import Reading
 from weft.data.sources.tar import read_tar
+from weft.disk import iterate_data
 from weft.errors import WeftError, nearest
-from weft.ownership import iterate_data
 
 EMBEDDED: dict[str, Callable[[], Reading]] = {
     "digits": read_digits,

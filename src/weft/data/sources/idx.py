@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.config import SourceConfig
-from weft.data.fingerprint import digest_files
+from weft.data.read.cache import digest_files
 from weft.data.sources.table import Reading, Table
 from weft.errors import WeftError
 

@@ -10,12 +10,12 @@ from typing import overload
 import numpy as np
 
 from weft.data.config import SourceConfig
-from weft.data.decode import ENDINGS
-from weft.data.fingerprint import digest_files
-from weft.data.sources.splits import is_split
+from weft.data.read.cache import digest_files
+from weft.data.read.decode import ENDINGS
+from weft.data.sources.split_names import is_split
 from weft.data.sources.table import Reading, Table
+from weft.disk import data_files, is_output, iterate_data
 from weft.errors import WeftError
-from weft.ownership import data_files, is_output, iterate_data
 
 
 class FileBytes(Sequence[bytes]):

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.data.config import SourceConfig
-from weft.data.fingerprint import digest_files
-from weft.data.labels import missing
+from weft.data.open.labels import missing
+from weft.data.read.cache import digest_files
 from weft.data.sources.arrow import raw_inputs, raw_labels
 from weft.data.sources.columns import Columns, columns_of
-from weft.data.sources.splits import leading, regular_files, split_names
+from weft.data.sources.split_names import leading, regular_files, split_names
 from weft.data.sources.table import Block, Reading, Shards, Table, join
 from weft.errors import WeftError
 

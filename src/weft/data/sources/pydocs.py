@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from weft.data.cache import Cache
-from weft.data.fingerprint import digest
+from weft.data.read.cache import Cache, digest
 from weft.data.sources.table import Reading, Table
 from weft.errors import WeftError
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.config import Modality
-from weft.data.labels import missing
+from weft.data.open.labels import missing
 
 Inputs = Sequence[Any] | NDArray[Any]
 

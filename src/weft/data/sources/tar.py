@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from weft.data.config import Modality, SourceConfig
-from weft.data.decode import ENDINGS
-from weft.data.fingerprint import digest_files
-from weft.data.sources.splits import regular_files, split_names
+from weft.data.read.cache import digest_files
+from weft.data.read.decode import ENDINGS
+from weft.data.sources.split_names import regular_files, split_names
 from weft.data.sources.table import Block, Reading, Shards, Table, join
 from weft.errors import WeftError
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from weft.disk import brief, complaint
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextTokensConfig
-from weft.networks.formulas import total_parameters
+from weft.networks.cost import total_parameters
 from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
 from weft.networks.weights.files import Checkpoint, read
 from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named
 from weft.networks.weights.outline import outline, require_little_unstored, require_parameters
-from weft.stored import brief, complaint
 
 
 def network_from_folder(folder: str | Path, *, unsafe_pickle: bool = False, **changes: Any) -> Network:

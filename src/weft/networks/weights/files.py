@@ -17,10 +17,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from weft.disk import is_output, parse_object, read_object
 from weft.errors import WeftError
 from weft.networks.weights.hub import download
-from weft.ownership import is_output
-from weft.stored import parse_object, read_object
 
 PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
 INDEX = "model.safetensors.index.json"

@@ -15,11 +15,11 @@ from torch import nn
 
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
-from weft.networks.formulas import total_parameters
+from weft.networks.cost import total_parameters
 from weft.networks.network import Network
 from weft.networks.registry import build
 from weft.networks.weights.files import first_line, read_safetensors, some
-from weft.nn.seeding import seeded
+from weft.nn.initialisation import seeded
 
 Shape = tuple[int, ...]
 UNSTORED = 256 << 20  # bytes that a network may compute for itself, such as a table of positions

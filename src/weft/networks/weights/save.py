@@ -10,7 +10,7 @@ from typing import Any, Literal
 from safetensors.torch import save_file
 from torch import Tensor
 
-from weft.atomic import write_bytes
+from weft.disk import write_bytes
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network, uncompiled

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.loader import Batches
-from weft.data.order import bucketed, in_order
-from weft.data.preprocess import TextTransform
-from weft.data.source import Source
-from weft.data.split import MemorySplit
-from weft.data.stores import token_store
-from weft.data.text import bucket
+from weft.data.batch.loader import Batches
+from weft.data.batch.noise import bucketed, in_order
+from weft.data.batch.stores import token_store
+from weft.data.batch.token_batches import bucket
+from weft.data.open.source import Source
+from weft.data.open.splits import MemorySplit
+from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig
 from weft.training.embeddings.store import Index, VectorStore, vector_store

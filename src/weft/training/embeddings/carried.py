@@ -12,7 +12,7 @@ import shutil
 from fnmatch import fnmatch
 from pathlib import Path
 
-from weft.atomic import explained
+from weft.disk import explained
 from weft.networks.config import CARRIED
 
 FILES = (

@@ -17,13 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from weft.data.cache import Cache
-from weft.data.fingerprint import digest
-from weft.data.text import TokenStore
+from weft.data.batch.token_batches import TokenStore
+from weft.data.read.cache import Cache, digest
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig
 from weft.networks.encoder import TrainedEncoder
-from weft.training.display import duration
+from weft.training.loop.display import duration
 
 VERSION = "1"  # raise it when the same encoder would give other embeddings
 PART = 2048  # texts of an entry: what a kill can cost

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from weft.data.preprocess import TextTransform
-from weft.data.source import Source
-from weft.data.split import MemorySplit
-from weft.data.stores import token_store
+from weft.data.batch.stores import token_store
+from weft.data.open.source import Source
+from weft.data.open.splits import MemorySplit
+from weft.data.transform.transforms import TextTransform
 
 
 def cut_note(source: Source, transform: TextTransform) -> Iterator[str]:

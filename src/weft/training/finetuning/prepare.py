@@ -9,27 +9,27 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from weft.data.loader import Batches, batches
-from weft.data.preprocess import TextTransform
-from weft.data.source import Source
+from weft.data.batch.loader import Batches, batches
+from weft.data.open.source import Source
+from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
 from weft.networks.config import CARRIED
 from weft.networks.network import Network
-from weft.nn.seeding import seeded
+from weft.nn.initialisation import seeded
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.carried import carry
-from weft.training.evaluation import outputs_of
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.layers import layered_groups
 from weft.training.finetuning.lengths import cut_note
 from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, size_network, transform_of
 from weft.training.finetuning.start import Start, read_start
-from weft.training.folder import open_run
+from weft.training.inference.evaluate import check, reopened
+from weft.training.inference.predictor import load
+from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics, measure
-from weft.training.optimisers import Groups
-from weft.training.predictor import load
-from weft.training.prepare import Materials, create_network, objective_of, read_source
-from weft.training.reevaluation import check, reopened
+from weft.training.optim.optimisers import Groups
+from weft.training.run.inputs import Materials, create_network, objective_of, read_source
+from weft.training.storage.run_folder import open_run
 
 
 @dataclass(frozen=True)

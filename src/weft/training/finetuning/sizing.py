@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from weft.data.fitting import fit
-from weft.data.preprocess import TextTransform, Transform
-from weft.data.source import Source
+from weft.data.open.source import Source
+from weft.data.transform.fit import fit
+from weft.data.transform.transforms import TextTransform, Transform
 from weft.errors import WeftError, nearest
 from weft.networks.config import EncoderConfig, ImageConfig, NetworkConfig, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured, list_models
@@ -16,7 +16,7 @@ from weft.nn.losses import outputs_for
 from weft.training.embeddings.heads import PROBE
 from weft.training.finetuning.config import FinetuneConfig, name_of
 from weft.training.finetuning.start import Start
-from weft.training.prepare import INPUT, plural
+from weft.training.run.inputs import INPUT, plural
 
 PROBED = "control_identity_text_tiny"  # what a linear probe is written as: no blocks, so nothing is mixed
 

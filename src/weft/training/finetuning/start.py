@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from weft.data import preprocess
-from weft.data.fingerprint import digest
-from weft.data.preprocess import TextTransform, Transform
-from weft.data.tokens import Tokenizer
+from weft.data.read.cache import digest
+from weft.data.transform import transforms
+from weft.data.transform.tokenizer import Tokenizer
+from weft.data.transform.transforms import TextTransform, Transform
+from weft.disk import Damaged, read_object, read_text
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.encoder import folder_digest
@@ -18,8 +19,7 @@ from weft.networks.network import Network
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
-from weft.stored import Damaged, read_object, read_text
-from weft.training.pretrained import read_card
+from weft.training.inference.network_folder import read_card
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
 PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
@@ -82,7 +82,7 @@ def read_start(path: str) -> Start:
         raise WeftError(f"{path} is not a folder; give a run of weft, or a downloaded Hugging Face model")
     if is_run(folder):
         check_weights(folder)
-        start = Start(folder, read_card(folder)[1], preprocess.load(folder))
+        start = Start(folder, read_card(folder)[1], transforms.load(folder))
         if isinstance(start.network, TextConfig) and isinstance(start.transform, TextTransform):
             check_vocabulary(folder, start.transform.tokenizer, start.network)
         return start

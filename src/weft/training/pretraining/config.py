@@ -10,15 +10,7 @@ from tyro.conf import Positional, arg
 
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.training.config import (
-    STRICT,
-    BudgetConfig,
-    ExecutionConfig,
-    Fraction,
-    Natural,
-    OptimisationConfig,
-    Overrides,
-)
+from weft.training.config import STRICT, BudgetConfig, ExecutionConfig, Fraction, Natural, OptimisationConfig, Overrides
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -13,8 +13,8 @@ from weft.networks.bert import PretrainingHeads
 from weft.networks.config import TextTokensConfig
 from weft.networks.network import Network
 from weft.networks.registry import build
-from weft.nn.seeding import seeded
-from weft.nn.vocabulary import word_losses
+from weft.nn.initialisation import seeded
+from weft.nn.losses import word_losses
 
 MASKED, HITS, NEXT, NEXT_HITS = range(4)  # columns of what the network answers
 

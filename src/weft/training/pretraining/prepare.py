@@ -12,7 +12,7 @@ import numpy as np
 import safetensors.torch
 from torch import Tensor
 
-from weft.atomic import write_bytes
+from weft.data.batch.loader import Batches
 from weft.data.corpus.batches import MaskedBatch, masked_batches
 from weft.data.corpus.config import CorpusConfig
 from weft.data.corpus.corpus import Corpus, open_corpus
@@ -20,24 +20,24 @@ from weft.data.corpus.masking import Masking
 from weft.data.corpus.sequences import Pairs, Sequences, packed, separate
 from weft.data.corpus.store import CorpusStore, store_of
 from weft.data.corpus.vocabulary import tokenizer_of
-from weft.data.fingerprint import digest
-from weft.data.loader import Batches
-from weft.data.preprocess import TextTransform
-from weft.data.tokens import Tokenizer
+from weft.data.read.cache import digest
+from weft.data.transform.tokenizer import Tokenizer
+from weft.data.transform.transforms import TextTransform
+from weft.disk import write_bytes
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured
 from weft.networks.weights.outline import fill
-from weft.training.evaluation import outputs_of
-from weft.training.folder import open_run
+from weft.training.inference.evaluate import require_there
+from weft.training.inference.network_folder import PRETRAINED, Card, write_network
+from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics
-from weft.training.optimisers import Groups
-from weft.training.predictions import write_predictions
-from weft.training.pretrained import PRETRAINED, Card, write_network
+from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.network import HITS, MASKED, NEXT, NEXT_HITS, Pretraining, create_pretraining
 from weft.training.pretraining.objective import WordObjective
-from weft.training.reevaluation import require_there
+from weft.training.storage.predictions import write_predictions
+from weft.training.storage.run_folder import open_run
 
 HEADS = "heads.safetensors"  # beside model.safetensors, which holds the encoder alone
 

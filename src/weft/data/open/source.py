@@ -1,0 +1,255 @@
+"""`open_source`: a name or a path becomes a Source with its splits `train`, `select` and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.batch import noise
+from weft.data.config import Modality, SourceConfig, Task
+from weft.data.open.bad_rows import Ledger, blank_rows, examine
+from weft.data.open.groups import sentence_cut, text_groups
+from weft.data.open.labels import Labels, decide, look_alikes
+from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, carve, stream_cut
+from weft.data.read.cache import digest
+from weft.data.sources.find import read
+from weft.data.sources.table import Reading, Shards, Table
+from weft.errors import WeftError
+from weft.terminal import whole
+
+
+@dataclass
+class Source:
+    """Something readable, opened: what it holds, who gets which rows, and what had to be decided on the way."""
+
+    name: str
+    modality: Modality
+    task: Task
+    classes: list[str]
+    splits: dict[str, Split]  # train, select, report, and the source's further splits by their own names
+    files: dict[str, str]  # name -> digest of its content
+    notes: list[str]
+    config: SourceConfig
+    columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
+    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
+    held_out: bool = False  # whether the reporting rows were cut off by seed, for want of a split of their own
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that was read: equal for equal content, wherever it lies."""
+        return digest(*(part for item in sorted(self.files.items()) for part in item))
+
+    def require(self, fingerprint: str, files: dict[str, str] | None = None) -> None:
+        """Refuse to go on with a source that has changed since `fingerprint` (and its `files`) were recorded."""
+        if self.fingerprint == fingerprint:
+            return
+        then = files or {}
+        changed = sorted(name for name in then.keys() | self.files.keys() if then.get(name) != self.files.get(name))
+        named = f" ({', '.join(changed[:3])}{' and more' if len(changed) > 3 else ''})" if then else ""
+        raise WeftError(f"the source {self.name} has changed since the run began{named}; restore it or start a new run")
+
+
+def open_source(name: str | Path, config: SourceConfig | None = None, **options: Any) -> Source:
+    """Open `digits`, a path, or `hub:NAME`; options are those of SourceConfig (seed, target, on_bad, ...)."""
+    config = SourceConfig(**options) if config is None else config
+    opening = Opening(read(str(name), config), str(name), config)
+    return Source(
+        name=str(name),
+        modality=opening.reading.modality,
+        task=opening.labels.task,
+        classes=[whole(name) for name in opening.labels.classes],
+        splits=opening.splits,
+        files={whole(file): content for file, content in opening.reading.files.items()},
+        notes=[whole(note) for note in opening.notes],
+        config=config,
+        columns=opening.reading.columns,
+        held_out=opening.held_out,
+    )
+
+
+# ---- How a reading becomes a source: labels get their code, rows are checked, roles are given.
+
+Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Opening:
+    """One opening of a source; afterwards `splits`, `labels` and `notes` are what it found."""
+
+    def __init__(self, reading: Reading, name: str, config: SourceConfig) -> None:
+        self.reading, self.name, self.config = reading, name, config
+        self.ledger = Ledger(config.on_bad)
+        self.notes = list(reading.notes)
+        self.labels = self._labels()
+        roles = assign(reading.tables, self._labelled())
+        self.held_out = roles.report is None
+        self.notes += roles.notes
+        self.splits = self._splits(roles)
+        self.notes += [*self._about_labels(), *self._about_columns(), *self.ledger.notes()]
+
+    def _labels(self) -> Labels:
+        tables = [table for table in self.reading.tables.values() if table.labelled]
+        if self.config.task == "none" or not tables:
+            return Labels("none")
+        if self.reading.names is not None:
+            return decide((), 0, self.reading.names, self.config.task)
+        values = set().union(*(table.label_values() for table in tables))
+        return decide(values, sum(len(table) for table in tables), None, self.config.task)
+
+    def _about_labels(self) -> Iterator[str]:
+        """What was made of the labels that might not be what was meant."""
+        if self.labels.note:
+            yield self.labels.note
+        if self.labels.classes == ("-1", "0", "1"):
+            yield "the label -1 is a class of its own here; if it marks missing labels, remove these rows"
+        if self.labels.task == "none" and self.config.task != "none":
+            for name, table in self.reading.tables.items():
+                if isinstance(table, Table) and table.labels is not None:
+                    yield f"no row of {name!r} has a label"
+        rows = self._rows_of_classes()
+        for names in look_alikes(self.labels.classes):
+            counted = " and ".join(f"{name!r} ({rows[name]:,} rows)" if name in rows else repr(name) for name in names)
+            yield f"the classes {counted} differ in case or blanks alone; write them alike if they are one"
+        if single := [repr(name) for name, count in rows.items() if count == 1]:
+            more = f" and {len(single) - 3} more" if len(single) > 3 else ""
+            yield f"of {', '.join(single[:3])}{more} there is one row only, too few to learn a class from"
+
+    def _about_columns(self) -> Iterator[str]:
+        """Flags that choose columns where there are none."""
+        for flag, wish in {"--target": self.config.target, "--inputs": self.config.inputs}.items():
+            if wish is not None and not self.reading.columns:
+                given = wish if isinstance(wish, str) else " ".join(wish)
+                yield f"{flag} {given} was not used: {self.name} has no columns"
+
+    def _rows_of_classes(self) -> dict[str, int]:
+        """Class -> rows in all splits; nothing of a streamed source, whose labels would have to be read again."""
+        splits = [split for split in self.splits.values() if split.labelled]
+        if not self.labels.classes or not all(isinstance(split, MemorySplit) for split in splits):
+            return {}
+        counts = np.bincount(np.concatenate([split.targets for split in splits]).astype(np.int64))
+        return dict(zip(self.labels.classes, counts.tolist(), strict=False))
+
+    def _labelled(self) -> list[str]:
+        """Splits that can be learnt from: those with targets, or all where there is no target."""
+        every = self.labels.task == "none"
+        return [name for name, table in self.reading.tables.items() if every or table.labelled]
+
+    def _splits(self, roles: Roles) -> dict[str, Split]:
+        table = self.reading.tables[roles.train]
+        parts = self._cut_memory(roles, table) if isinstance(table, Table) else self._cut_stream(roles, table)
+        if roles.report:
+            parts["report"] = self._whole(roles.report)
+        else:
+            share, seed = self.config.report, self.config.seed
+            self.notes.append(f"no test split: {share:.0%} of the rows were held out for reporting by seed {seed}")
+        ordered = {role: parts[role] for role in ("train", "select", "report")}
+        return ordered | {name: self._whole(name) for name in roles.others}
+
+    def _cut_memory(self, roles: Roles, table: Table) -> dict[str, Split]:
+        """Train, select and, where the source has no reporting split, report, out of one table."""
+        rows, targets = self._checked(roles.train, table)
+        if self.labels.classes and len(np.unique(targets)) < 2:
+            raise WeftError(
+                f"{self.name} has one class only in its training rows; a classifier needs two: add rows of another"
+            )
+        parts: dict[str, Split] = {}
+        if roles.report is None:
+            held, _ = self._cut(table, rows, targets, self.config.report, "report")
+            parts["report"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed")
+            rows, targets = rows[~held], targets[~held]
+        carved, how = self._cut(table, rows, targets, self.config.select, "select")
+        self.notes.append(f"{carved.sum():,} of {len(rows):,} training rows were carved off for selection{how}")
+        parts["train"] = MemorySplit(table, rows[~carved], targets[~carved], f"{roles.train} without select")
+        parts["select"] = MemorySplit(table, rows[carved], targets[carved], f"carved from {roles.train}{how}")
+        return parts
+
+    def _cut(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
+        """Which rows a role takes, and how they were chosen, in words."""
+        taken, how = self._drawn(table, rows, targets, share, role)
+        if not taken.any():
+            one = "no class has two rows that may be parted" if self.labels.classes else f"{len(rows)} row is too few"
+            raise WeftError(f"{self.name} cannot be cut for {role}: {one}; choose another --target, or add rows")
+        if taken.all():
+            raise WeftError(f"{self.name} cannot be cut for {role}: all rows are phrases of one text; add rows")
+        return taken, how
+
+    def _drawn(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
+        stream = noise.key(self.config.seed, role)
+        strata = targets if self.labels.classes else None
+        if table.groups is not None:
+            groups = np.unique(table.groups[rows].astype(str), return_inverse=True)[1]
+            return carve(strata, groups, share, stream, len(rows)), ", by group"
+        if self.reading.modality in {"text", "pair"}:
+            texts = [table.inputs[row] for row in rows]
+            if (cut := sentence_cut(texts, share, stream)) is not None:
+                return cut, ", by sentence: each with all rows that are phrases of it"
+            return carve(strata, text_groups(texts), share, stream, len(rows)), ""
+        return carve(strata, None, share, stream, len(rows)), ""
+
+    def _cut_stream(self, roles: Roles, shards: Shards) -> dict[str, Split]:
+        """The same by a hash of each row's number: nothing has to be held in memory."""
+        bad = self._bad_rows(shards)
+        report = self.config.report if roles.report is None else 0.0
+        shares = {"report": report, "select": self.config.select}
+        parts: dict[str, Split] = {}
+        for role in ("train", "select", "report") if report else ("train", "select"):
+            keep = stream_cut(role, shares, self.config.seed, bad)
+            parts[role] = self._streamed(shards, keep, f"{roles.train}, rows drawn by seed")
+        total = len(parts["train"]) + len(parts["select"])
+        self.notes.append(f"{len(parts['select']):,} of {total:,} training rows were carved off for selection")
+        return parts
+
+    def _whole(self, name: str) -> Split:
+        table = self.reading.tables[name]
+        if isinstance(table, Table):
+            return MemorySplit(table, *self._checked(name, table), name)
+        return self._streamed(table, stream_cut("train", {}, self.config.seed, self._bad_rows(table)), name)
+
+    def _streamed(self, shards: Shards, keep: Any, origin: str) -> StreamSplit:
+        split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin)
+        if len(split) < 2:
+            raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; add rows, it needs two at least")
+        return split
+
+    def _checked(self, name: str, table: Table) -> tuple[Index, NDArray[Any]]:
+        """The good rows of a table and their targets; bad ones are entered into the ledger."""
+        blank = self._blank(name, table)
+        labels = self.labels if table.labelled else Labels("none")
+        targets, faults = examine(table, labels, self.reading.modality, images=self.config.on_bad == "skip")
+        self._enter({row: why for row, why in faults.items() if row not in blank or row in table.faults}, table)
+        table.name, table.skipped = name, {*faults, *blank}
+        rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
+        if len(rows) < 2:
+            raise WeftError(
+                f"the split {name!r} of {self.name} has {len(rows)} usable rows; add rows, it needs two at least"
+            )
+        return rows, targets[rows]
+
+    def _blank(self, name: str, table: Table) -> set[int]:
+        """In plain text, blank rows separate paragraphs: they are left out without being bad."""
+        if self.labels.task != "none" or self.reading.modality != "text":
+            return set()
+        blank = blank_rows(table.inputs)
+        if blank:
+            self.notes.append(f"{len(blank):,} blank rows of {name!r} were left out")
+        return blank
+
+    def _bad_rows(self, shards: Shards) -> Index:
+        """With `on_bad="skip"`, one pass over a streamed split finds its bad rows before the first batch."""
+        if self.config.on_bad != "skip":
+            return np.empty(0, np.int64)
+        found: list[int] = []
+        for number, start in enumerate(np.cumsum(shards.rows) - shards.rows):
+            _, faults = examine(shards.block(number), self.labels, self.reading.modality, images=True)
+            self._enter({int(start) + row: why for row, why in faults.items()}, shards)
+            found += [int(start) + row for row in faults]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _enter(self, faults: dict[int, str], table: Table | Shards) -> None:
+        for row in sorted(faults):
+            self.ledger.enter(table.place(row), faults[row])

@@ -1,0 +1,1 @@
+"""Decoding images, and the cache of what was decoded."""

@@ -1,0 +1,1 @@
+"""What `weft data show` tells and draws."""

@@ -1,0 +1,124 @@
+"""From a source and a TransformConfig to the transform of its inputs; statistics and vocabulary are found once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft import machine
+from weft.data.batch.stores import VERSION, StoredPixels, pixels_of
+from weft.data.config import TransformConfig
+from weft.data.open.bad_rows import refusal
+from weft.data.open.source import Source
+from weft.data.open.splits import MemorySplit, Split
+from weft.data.read.cache import Cache, digest
+from weft.data.read.decode import BadImage, header
+from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
+from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform, fields
+
+SAMPLE = 10_000
+"""Training images whose mean and deviation stand for all; the standard error is then below a thousandth."""
+LETTERS = 10_000_000
+"""Characters that a vocabulary is learnt from; ten million take some seconds and settle its 8,000 commonest pieces."""
+DEFAULT_SIZE = 224  # of images that differ in size
+
+
+def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokenizer | None = None) -> Transform:
+    """The transform that training, evaluation and serving share; its statistics come from the training rows alone."""
+    config = config or TransformConfig()
+    train = source.splits["train"]
+    if source.modality == "image":
+        return _fit_image_once(source, config)
+    if source.modality == "vector":
+        return _fit_vector(train, config, source.columns)
+    if tokenizer is None:
+        tokenizer = train_tokenizer(_sample_texts(train), config.vocab_size, config.lowercase)
+    return TextTransform(tokenizer, config.max_length)
+
+
+def _sample_texts(train: Split) -> Iterator[Any]:
+    """Training texts spread evenly over the split, about LETTERS characters of them at most."""
+    probe = train.read(_spread(len(train), 500))[0]
+    letters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in probe) / len(probe)
+    chosen = _spread(len(train), int(LETTERS / letters))
+    for chunk in np.array_split(chosen, math.ceil(len(chosen) / 2000)):
+        yield from train.read(chunk)[0]
+
+
+def _spread(size: int, count: int) -> NDArray[np.int64]:
+    """`count` numbers spread evenly over range(size), or all of them if there are fewer."""
+    return np.unique(np.linspace(0, size - 1, count).astype(np.int64))
+
+
+def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
+    """The fitted transform from the cache: looking at all training images takes as long as opening them."""
+    train = source.splits["train"]
+    if not isinstance(train, MemorySplit):
+        return _fit_image(source, config)
+
+    def build() -> dict[str, torch.Tensor]:
+        found = json.dumps(asdict(_fit_image(source, config))).encode()
+        return {"json": torch.frombuffer(bytearray(found), dtype=torch.uint8)}
+
+    key = digest("fit", VERSION, source.fingerprint, train.rows.tobytes(), repr(config))
+    stored = json.loads(Cache().get(key, f"sizes and statistics of {source.name}", build)["json"].numpy().tobytes())
+    return ImageTransform(**fields(stored))
+
+
+def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
+    train = source.splits["train"]
+    shapes = _shapes(train)
+    channels = config.channels or next(iter(shapes))[0]
+    size = config.size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
+    plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
+    if config.normalize == "unit":
+        return plain
+    mean, std = _statistics(source, plain)
+    return replace(plain, mean=mean, std=std)
+
+
+def _shapes(train: Split) -> set[tuple[int, int, int]]:
+    """(channels, height, width) of some images spread over the split, from their headers."""
+    found = set()
+    chosen = _spread(len(train), 64)
+    for example, raw in zip(chosen.tolist(), train.read(chosen)[0], strict=True):
+        try:
+            found.add((3, *header(raw)) if isinstance(raw, bytes) else raw.shape)
+        except BadImage as error:
+            raise refusal(train.place(example), str(error)) from error
+    return found
+
+
+def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel, of values in [0, 1], over the training images.
+
+    From counts of the 256 levels, so exact and the same in any order. Images not kept in memory are sampled.
+    """
+    train = source.splits["train"]
+    pixels = pixels_of(source, train, transform, machine.cores())
+    chosen = np.arange(len(train)) if isinstance(pixels, StoredPixels) else _spread(len(train), SAMPLE)
+    counts = np.zeros((transform.channels, 256))
+    for chunk in np.array_split(chosen, math.ceil(len(chosen) / 512)):
+        images = pixels.rows(chunk, None)[0]
+        for channel in range(transform.channels):
+            counts[channel] += torch.bincount(images[:, channel].flatten(), minlength=256).numpy()
+    weights, levels = counts / counts.sum(1, keepdims=True), np.arange(256) / 255
+    mean = weights @ levels
+    std = np.sqrt(np.maximum(weights @ levels**2 - mean**2, 0))
+    return tuple(mean.tolist()), tuple(np.where(std > 1e-3, std, 1.0).tolist())  # a flat channel stays at zero
+
+
+def _fit_vector(train: Split, config: TransformConfig, columns: list[str]) -> VectorTransform:
+    rows = np.asarray(train.read(np.arange(min(len(train), 1_000_000)))[0], dtype=np.float64)
+    mean, std = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    if config.normalize == "zscore":
+        mean, deviation = rows.mean(0), rows.std(0)
+        std = np.where(deviation > 1e-12 * np.abs(mean) + 1e-30, deviation, 1.0)  # a constant column stays at zero
+    return VectorTransform(tuple(mean.tolist()), tuple(std.tolist()), tuple(columns))

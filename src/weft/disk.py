@@ -1,0 +1,256 @@
+"""Files that are either the old or the new version, whole, whenever the machine stops: write aside, fsync, rename."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import reprlib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from weft.errors import WeftError
+
+_under_way: set[int] = set()  # writes that have begun and not ended, by the number of their object
+
+
+def writing() -> bool:
+    """Whether a file, or a checkpoint, is being written right now: the wrong moment to end this process."""
+    return bool(_under_way)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file at `path`, atomically and durably."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with explained(path, aside):
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        sync_folder(path.parent)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace the JSON file at `path`, atomically and durably."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))  # as JSON writes halves of characters, of file names
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside `folder` survive a power cut; Windows opens no folders, and needs no such thing."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class explained:
+    """A failed write removes what it left behind and becomes a sentence: what, why, and that nothing was lost."""
+
+    def __init__(self, target: Path, aside: Path, remove: Callable[[Path], None] = Path.unlink) -> None:
+        self.target, self.aside, self.remove = target, aside, remove
+
+    def __enter__(self) -> None:
+        _under_way.add(id(self))
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        _under_way.discard(id(self))
+        if not isinstance(error, OSError):
+            return
+        if self.aside.exists():
+            self.remove(self.aside)
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        reason = "the disk is full" if full else str(error.strerror or error)
+        raise WeftError(
+            f"could not write {self.target}: {reason}; what was there before is intact, so make room and resume"
+        ) from error
+
+
+# ---- Files that weft, or someone else, stored, back from the disk: bounded in size, and any damage is one sentence.
+
+LIMIT = 256 << 20  # bytes of a file that is read whole: records with long curves, tokenizers with large vocabularies
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+class Damaged(WeftError):
+    """A stored file whose content is not what was written, or what can be used."""
+
+
+def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
+    """The content of a file, which must be a plain one and no longer than `limit`."""
+    try:
+        if path.exists() and not path.is_file():
+            raise Damaged(f"{path} is not a plain file; remove it, or restore the file that was there")
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise Damaged(f"cannot read {path}: {error.strerror}; give a file that can be read") from error
+    if len(content) > limit:
+        raise Damaged(f"{path} has more than the {limit >> 20} MiB that such a file may have; restore it")
+    return content
+
+
+def read_text(path: Path, limit: int = LIMIT) -> str:
+    """The text of a file in UTF-8."""
+    try:
+        return read_bytes(path, limit).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Damaged(f"{path} is damaged: byte {error.start} is not UTF-8; restore it") from error
+
+
+def read_object(path: Path, limit: int = LIMIT) -> dict[str, Any]:
+    """The JSON object in a file."""
+    return parse_object(read_text(path, limit), path)
+
+
+def parse_object(text: str, path: Path) -> dict[str, Any]:
+    """The JSON object that a text from the file `path` is."""
+    content = parse(text, path)
+    if not isinstance(content, dict):
+        raise Damaged(f"{path} is damaged (it holds no JSON object); restore it")
+    return content
+
+
+def parse(text: str, path: Path) -> Any:
+    """The JSON that a text from the file `path` is."""
+    try:
+        content = json.loads(text)
+        if "\\ud" in text.lower():
+            json.dumps(content, ensure_ascii=False).encode()  # half a letter cannot be written or shown
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"{path} is damaged ({brief(error)}); restore it") from error
+    return content
+
+
+def validated(kind: Any, values: Any, where: object) -> Any:
+    """The `values` as a dataclass or typed dictionary; what does not fit is a sentence with the field's name."""
+    try:
+        return adapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise Damaged(f"{where}: {complaint(error)}") from error
+    except (WeftError, RecursionError, OverflowError) as error:
+        raise Damaged(f"{where}: {brief(error)}") from error
+
+
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """What checks values of a kind; making one takes longer than using it, so they are kept."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def complaint(error: ValidationError) -> str:
+    """The first complaint of pydantic as one line: which field, what is wrong, what it was given."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(
+        str(part) for part in first["loc"] if not str(part).startswith(("constrained", "literal", "function"))
+    )
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {reason} (given: {reprlib.repr(first['input'])})" if place else reason
+
+
+def brief(error: BaseException) -> str:
+    """The first line of an error's message, cut where it is long."""
+    line = (str(error).strip() or type(error).__name__).partition("\n")[0]
+    return line if len(line) <= 200 else f"{line[:199]}…"
+
+
+# ---- Folders belong to the user: what in them weft wrote, and may therefore replace, delete, and not take for data.
+
+MARK, WHOLE = ".weft", "."
+RUN, STUDY = "run.yaml", "study.json"
+LOCK = ".lock"  # of a run or a study
+LOCKS = (LOCK, f"{LOCK}.owner")
+
+
+def is_output(folder: Path) -> bool:
+    """Whether a folder is one that weft made for what comes out."""
+    return any((folder / name).is_file() for name in (RUN, STUDY)) or WHOLE in written(folder)
+
+
+def written(folder: Path) -> set[str]:
+    """The names that a folder's mark holds."""
+    try:
+        with (folder / MARK).open("rb") as file:
+            return set(file.read(1 << 20).decode(errors="replace").splitlines())
+    except OSError:
+        return set()
+
+
+def mark(folder: Path, name: str = WHOLE) -> None:
+    """Note that weft writes the file `name` into a folder, or that the whole of it is weft's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if name not in written(folder):
+        with (folder / MARK).open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+
+
+def require_output(folder: Path, flag: str = "--output") -> None:
+    """Refuse a folder for what comes out that holds someone else's files."""
+    if not folder.exists() or (folder.is_dir() and is_output(folder)):
+        return
+    if not folder.is_dir():
+        raise WeftError(f"{folder} is a file, not a folder; choose another {flag}")
+    if found := strangers(folder, LOCKS):
+        raise WeftError(f"{folder} exists and weft did not make it (it holds {found[0].name}); choose another {flag}")
+
+
+def claim(path: Path, remedy: str = "move it away") -> Path:
+    """The path, for writing a file that is new or that weft wrote before; others' files are refused."""
+    if is_output(path.parent) or path.name in written(path.parent):
+        return path
+    if path.exists() or path.is_symlink():
+        raise WeftError(f"{path} exists and weft did not write it; {remedy}")
+    try:
+        mark(path.parent, path.name)
+    except OSError as error:
+        raise WeftError(f"cannot write to {path.parent}: {error.strerror}; {remedy}") from error
+    return path
+
+
+def strangers(folder: Path, names: Collection[str]) -> list[Path]:
+    """What a folder holds beside the files of these names, and beside what a kill left of writing them."""
+    return [path for path in sorted(folder.iterdir()) if whole_name(path.name) not in names]
+
+
+def whole_name(name: str) -> str:
+    """The name of the file that is written aside under this name, see disk.py; others are their own."""
+    found = re.fullmatch(r"\.(.+)\.\d+", name)
+    return found[1] if found else name
+
+
+def discard(folder: Path, names: Collection[str]) -> None:
+    """Delete the files of these names, and the folder if then it is empty. What a link leads to stays as it is."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if whole_name(path.name) in names and (path.is_symlink() or not path.is_dir()):
+            with suppress(OSError):  # what cannot be deleted stays
+                path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def data_files(root: Path) -> list[Path]:
+    """All files below a folder, sorted, but those that weft wrote; links to folders are not followed."""
+    return sorted(iterate_data(root))
+
+
+def iterate_data(root: Path) -> Iterator[Path]:
+    """The same, as they are found."""
+    for place, folders, names in os.walk(root):
+        own = written(Path(place)) if MARK in names else set()
+        if Path(place) != root and (WHOLE in own or RUN in names or STUDY in names):
+            folders.clear()
+            continue
+        yield from (Path(place, name) for name in names if name not in own and name != MARK)

@@ -1,0 +1,1 @@
+"""Pictures and texts that several lenses draw."""

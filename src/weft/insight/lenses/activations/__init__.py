@@ -1,0 +1,1 @@
+"""What the units of a run answer, and which of them are dead."""

@@ -1,0 +1,1 @@
+"""Backpropagation written out, gradient sizes by layer, and what happens without norm or residual."""

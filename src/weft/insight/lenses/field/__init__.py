@@ -1,0 +1,1 @@
+"""Receptive fields: by theory and as measured."""

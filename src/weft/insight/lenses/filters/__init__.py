@@ -1,0 +1,1 @@
+"""Classic filters, the first layer of a run, and its feature maps."""

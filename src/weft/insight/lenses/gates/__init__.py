@@ -1,0 +1,1 @@
+"""How a run mixes tokens: its matrices, how local and how shift-invariant they are."""

@@ -1,0 +1,1 @@
+"""What a run looks at, and whether that is so."""

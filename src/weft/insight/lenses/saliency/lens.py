@@ -1,0 +1,154 @@
+"""The lens `saliency`: which patches, words or columns an answer is due to, and whether that is true to the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from weft.insight.drawing import raster
+from weft.insight.drawing.highlight import Sentence, enlarged, highlighted, weighted_words
+from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
+from weft.insight.lenses.saliency.attribution import Explained, explained, integrated_gradients, occlusion, unit_grid
+from weft.insight.lenses.saliency.faithfulness import CONTROLS, STEPS, Curves, ordered, random_order
+from weft.insight.options import SaliencyOptions
+from weft.insight.subject import Subject
+from weft.report.curves import bars, curves
+
+INTEGRATED, OCCLUDED, RANDOM = "integrated gradients", "occlusion", "random order"
+ORDERS = INTEGRATED, OCCLUDED, RANDOM
+BATCH = 16  # examples at a time: each is seen hundreds of times
+SIDES = "deletion", "insertion"
+UNITS = {"image": "patches", "text": "words", "vector": "columns"}
+
+
+@dataclass
+class Gathered:
+    """Curves, the gap of completeness, and the examples that are drawn."""
+
+    found: dict[str, Curves] = field(default_factory=lambda: {name: Curves.empty() for name in ORDERS})
+    gap: float = 0.0
+    due: float = 0.0
+    first: list[tuple[Explained, Tensor, Tensor]] = field(default_factory=list)
+    sizes: Tensor = field(default_factory=lambda: torch.zeros(1))
+
+    @property
+    def completeness(self) -> float:
+        """Mean size of (sum of attributions − difference of outputs), over that of the difference."""
+        return self.gap / max(self.due, 1e-12)
+
+
+def saliency(subject: Subject, asked: SaliencyOptions) -> Finding:
+    """Attributions on some examples, drawn; deletion and insertion over all of them."""
+    if subject.card.task == "regression" or not subject.config.num_classes:
+        raise Unfit(f"the lens saliency asks what a class is due to, and {subject.name} has no classes")
+    gathered = Gathered()
+    for batch in subject.batches(asked.examples, BATCH):
+        gather(gathered, explained(subject, batch), asked)
+    areas = {name: found.areas() for name, found in gathered.found.items()}
+    rows: list[list[Cell]] = [
+        [name, *pair, areas[RANDOM][0] - pair[0], pair[1] - areas[RANDOM][1]] for name, pair in areas.items()
+    ]
+    columns = ["order", "deletion", "insertion", "deletion, better than random", "insertion, better than random"]
+    record = {
+        "examples": gathered.found[RANDOM].count // CONTROLS,
+        "areas": {name: dict(zip(SIDES, pair, strict=True)) for name, pair in areas.items()},
+        "curves": {name: dict(zip(SIDES, each.means(), strict=True)) for name, each in gathered.found.items()},
+        "completeness gap": gathered.completeness,
+    }
+    return Finding(
+        "saliency", "Saliency: what an answer is due to", sentence(subject, areas, gathered),
+        {**shown(subject, gathered), **charts(gathered)}, Table(columns, rows), record,
+    )  # fmt: skip
+
+
+def gather(gathered: Gathered, batch: Explained, asked: SaliencyOptions) -> None:
+    """Explain one batch and follow its orders."""
+    integrated, occluded = integrated_gradients(batch, asked.steps), occlusion(batch)
+    for name, values in ((INTEGRATED, integrated), (OCCLUDED, occluded)):
+        gathered.found[name].add(batch, ordered(values, batch.real))
+    for seed in range(CONTROLS):
+        gathered.found[RANDOM].add(batch, random_order(batch.real, seed))
+    with torch.no_grad():
+        change = batch.outputs(batch.x) - batch.outputs(batch.base)
+    change = change.gather(1, batch.output[:, None])[:, 0] * batch.sign
+    gathered.gap += float((integrated.sum(1) - change).abs().sum())
+    gathered.due += float(change.abs().sum())
+    if not gathered.first:
+        gathered.first = [(batch, integrated[: asked.shown], occluded[: asked.shown])]
+        gathered.sizes = torch.zeros(integrated.shape[1])
+    if batch.subject.config.input == "vector":
+        gathered.sizes = gathered.sizes + integrated.abs().sum(0)
+
+
+def sentence(subject: Subject, areas: dict[str, tuple[float, float]], gathered: Gathered) -> str:
+    """Whether the orders are better than chance."""
+    units, random = UNITS[subject.config.input], areas[RANDOM]
+    best = min((INTEGRATED, OCCLUDED), key=lambda name: areas[name][0] - areas[name][1])
+    better = areas[best][0] < random[0] and areas[best][1] > random[1]
+    judged = "truer to the network than chance" if better else "no better than chance"
+    return (
+        f"The {units} named first by {best} are {judged}: as they are taken away, the predicted class keeps a "
+        f"mean probability of {areas[best][0]:.2f} (random order {random[0]:.2f}); as they are put back, "
+        f"{areas[best][1]:.2f} (random order {random[1]:.2f}). Integrated gradients add up to the change of the output "
+        f"within {100 * gathered.completeness:.1f} %."
+    )
+
+
+def charts(gathered: Gathered) -> dict[str, Picture]:
+    """Deletion and insertion."""
+    share = [step / STEPS for step in range(STEPS + 1)]
+    found = {}
+    for place, name, what in ((0, "deletion", "taken away"), (1, "insertion", "put back")):
+        series = {order: (share, each.means()[place]) for order, each in gathered.found.items()}
+        titles = f"share {what}, most important first", "probability of the predicted class"
+        said = f"Probability of the predicted class as units are {what}, by {', '.join(series)}"
+        caption = f"{name.capitalize()}: units {what} in order"
+        found[name] = Picture(curves(series, titles, said, reach=(0, 1.02)), caption)
+    return found
+
+
+def shown(subject: Subject, gathered: Gathered) -> dict[str, Picture]:
+    """Some examples under their attributions."""
+    batch, integrated, occluded = gathered.first[0]
+    kind = subject.config.input
+    if kind == "vector":
+        return {"columns": Picture(column_bars(subject, gathered), "Mean size of the attribution to each column")}
+    if kind == "text":
+        said = f"Words of {len(integrated)} texts by integrated gradients for the predicted class"
+        drawn = weighted_words(text_lines(subject, batch, integrated), said)
+        return {"examples": Picture(drawn, "Integrated gradients: orange speaks for the class, blue against it")}
+    grid = unit_grid(subject.config)
+    tiles: list[raster.Tile] = []
+    for number, pixels in enumerate(subject.pixels(batch.x[: len(integrated)])):
+        tiles.append((class_name(subject, batch, number), enlarged(pixels)))
+        for label, values in (("integrated", integrated), ("occlusion", occluded)):
+            tiles.append((label, highlighted(pixels, values[number].reshape(grid).numpy())))
+    said = f"{len(integrated)} pictures with integrated gradients and occlusion for the class that is predicted"
+    caption = "The class that is predicted, and what speaks for it (orange) and against it (blue)"
+    return {"examples": Picture(raster.sheet(tiles, said, columns=6), caption)}
+
+
+def class_name(subject: Subject, batch: Explained, number: int) -> str:
+    """The predicted class of an example."""
+    target, classes = int(batch.target[number]), subject.card.classes
+    return classes[target] if target < len(classes) else str(target)
+
+
+def text_lines(subject: Subject, batch: Explained, values: Tensor) -> list[Sentence]:
+    """Each text's title, words and weights."""
+    lines: list[Sentence] = []
+    for number, weights in enumerate(values):
+        mask: Any = batch.rest[0][number]
+        lines.append((class_name(subject, batch, number), subject.words(batch.x[number][mask]), weights[mask].tolist()))
+    return lines
+
+
+def column_bars(subject: Subject, gathered: Gathered, most: int = 24) -> str:
+    """The columns that matter most, as shares of all."""
+    names = getattr(subject.transform, "columns", ()) or [f"column {n + 1}" for n in range(len(gathered.sizes))]
+    parts = gathered.sizes / gathered.sizes.sum()
+    rows = [(names[n], (float(parts[n]),)) for n in parts.argsort(descending=True)[:most].tolist()]
+    return bars(rows, ("share",), "Share of the size of all attributions by column", most=max(rows[0][1][0], 1e-9))

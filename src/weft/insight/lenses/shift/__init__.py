@@ -1,0 +1,1 @@
+"""How the answers change when the input is shifted."""

@@ -1,0 +1,1 @@
+"""`weft compare`: candidates at equal budget, their rates, the classical baselines."""

@@ -1,0 +1,180 @@
+"""Classical baselines: HOG or TF-IDF features, or the vectors themselves, with logistic or ridge regression.
+
+A network that does not beat these has not earned its place. They write the same record as a run, so that they are
+one more row. The regularisation is chosen on the selection split, from five values, as a rate would be.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft import machine
+from weft.data.open.source import Source
+from weft.data.open.splits import Split
+from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
+from weft.training.config import RunConfig
+from weft.training.metrics import HEADLINE, measure
+from weft.training.storage import run_folder, yaml_file
+from weft.training.storage.predictions import predictions, write_predictions
+from weft.training.storage.record import commit
+
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, the inverse of ridge's alpha
+MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
+
+Features = Any  # (rows, features): a NumPy array, or a sparse matrix for text
+
+
+def run_baseline(config: RunConfig, path: Path, source: Source, transform: Transform) -> dict[str, Any]:
+    """Fit on `train`, choose on `select`, judge on `report`, and leave a run folder behind."""
+    started, cpu = time.perf_counter(), time.process_time()
+    folder = run_folder.RunFolder(path)
+    path.mkdir(parents=True, exist_ok=True)
+    folder.write_asked(config)
+    rows = {role: examples(source.splits[role], MOST if role == "train" else None) for role in source_roles()}
+    inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
+    features, vocabulary = featurise(inputs, source.modality, transform)
+    model, selected = best_model(features, targets, source.task)
+    seconds = time.perf_counter() - started
+    outputs = answers(model, features["report"], source.task)
+    record = describe(config, source, model, features, outputs, targets["report"], seconds, cpu)
+    record["curve"] = [{"kind": "evaluation", "step": 1, "epoch": 1.0, "select_metric": selected, "seconds": seconds}]
+    record["inference"] = inference(model, vocabulary, inputs["report"], source.task)
+    write_predictions(path, predictions(source.task, *outputs_and_targets(outputs, targets["report"])))
+    folder.write_record(record)
+    return record
+
+
+def source_roles() -> tuple[str, str, str]:
+    return "train", "select", "report"
+
+
+def examples(split: Split, most: int | None) -> tuple[Any, NDArray[Any]]:
+    """Raw inputs and targets of a split, evenly thinned to `most`."""
+    count = len(split) if most is None else min(len(split), most)
+    return split.read(np.unique(np.linspace(0, len(split) - 1, count).astype(np.int64)))
+
+
+def featurise(inputs: dict[str, Any], modality: str, transform: Transform) -> tuple[dict[str, Features], Any]:
+    """Features of each role, and the function from raw inputs to features; only `train` is learnt from."""
+    function: Any
+    if isinstance(transform, ImageTransform):
+        function = lambda raws: hog(np.stack([transform.pixels(raw).numpy() for raw in raws]))  # noqa: E731
+    elif isinstance(transform, VectorTransform):
+        function = lambda raws: transform.normalize(np.asarray(raws)).numpy()  # noqa: E731
+    else:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
+        vectorizer.fit([as_text(raw) for raw in inputs["train"]])
+        function = lambda raws: vectorizer.transform([as_text(raw) for raw in raws])  # noqa: E731
+    return {role: function(raws) for role, raws in inputs.items()}, function
+
+
+def as_text(raw: Any) -> str:
+    """A text, or the two of a pair one after the other."""
+    return raw if isinstance(raw, str) else " ".join(raw)
+
+
+def hog(images: NDArray[np.uint8], bins: int = 9) -> NDArray[np.float32]:
+    """Histograms of oriented gradients (Dalal & Triggs 2005): (n, channels, side, side) to (n, cells · bins).
+
+    Each pixel votes with its gradient's length for the two nearest of nine unsigned orientations, in cells of an
+    eighth of the side; a cell is divided by the energy of its 3 × 3 neighbourhood.
+    """
+    grey = images.astype(np.float32).mean(1)
+    down, across = np.gradient(grey, axis=(1, 2))
+    length = np.hypot(down, across)
+    angle = np.arctan2(down, across) % np.pi / np.pi * bins
+    lower = np.floor(angle).astype(int)
+    share = angle - lower
+    cell = max(2, grey.shape[1] // 8)
+    cells = grey.shape[1] // cell
+    found = np.empty((len(images), cells, cells, bins), np.float32)
+    for bin_ in range(bins):
+        votes = length * ((lower % bins == bin_) * (1 - share) + ((lower + 1) % bins == bin_) * share)
+        votes = votes[:, : cells * cell, : cells * cell]
+        found[..., bin_] = votes.reshape(-1, cells, cell, cells, cell).sum((2, 4))
+    energy = np.pad((found**2).sum(-1), ((0, 0), (1, 1), (1, 1)))
+    around = sum(energy[:, i : i + cells, j : j + cells] for i in range(3) for j in range(3))
+    normed = found / np.sqrt(around + 1e-3)[..., None]
+    return normed.reshape(len(images), -1).astype(np.float32)
+
+
+def best_model(features: dict[str, Features], targets: dict[str, NDArray[Any]], task: str) -> tuple[Any, float]:
+    """The model of the strength that the selection split prefers, and its score there."""
+    fitted = [create(task, strength).fit(features["train"], targets["train"]) for strength in STRENGTHS]
+    scores = [float(model.score(features["select"], targets["select"])) for model in fitted]
+    best = int(np.argmax(scores))
+    return fitted[best], scores[best]
+
+
+def create(task: str, strength: float) -> Any:
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    return Ridge(alpha=1 / strength) if task == "regression" else LogisticRegression(C=strength, max_iter=500)
+
+
+def answers(model: Any, features: Features, task: str) -> NDArray[np.float64]:
+    """Logits (n, K), or (n, 1) for binary and regression, as a network would answer."""
+    if task == "regression":
+        return np.asarray(model.predict(features)).reshape(-1, 1)
+    if task == "binary":
+        return np.asarray(model.decision_function(features)).reshape(-1, 1)
+    return np.asarray(model.predict_log_proba(features))
+
+
+def outputs_and_targets(outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[Any, Any]:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(outputs)), torch.from_numpy(np.ascontiguousarray(targets))
+
+
+def describe(
+    config: RunConfig,
+    source: Source,
+    model: Any,
+    features: dict[str, Features],
+    outputs: NDArray[Any],
+    targets: NDArray[Any],
+    seconds: float,
+    cpu: float,
+) -> dict[str, Any]:
+    """The record of a baseline: the fields of a run's that have a meaning for it."""
+    weights = int(np.size(model.coef_))
+    metrics = measure(source.task, *outputs_and_targets(outputs, targets), len(source.classes))  # type: ignore[arg-type]
+    return {
+        "status": "finished",
+        "metric": HEADLINE[source.task],
+        "metrics": metrics,
+        "source": {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes},
+        "parameters": weights + int(np.size(model.intercept_)),
+        "multiply_adds": weights,
+        "config": yaml_file.to_dict(config),
+        "environment": {"commit": commit(), "processor": machine.cpu_model(), "threads": 1, "device": "cpu"},
+        "steps": len(STRENGTHS),
+        "throughput": len(STRENGTHS) * features["train"].shape[0] / seconds,
+        "wall_seconds": seconds,
+        "cpu_seconds": time.process_time() - cpu,
+        "peak_memory": machine.memory_peak(),
+        "cost": seconds / 3600 * config.execution.price_per_hour,
+        "rollbacks": [],
+    }
+
+
+def inference(model: Any, featurise_raw: Any, raws: Any, task: str) -> dict[str, float]:
+    """Examples a second over a batch, and seconds for one, features included."""
+    few = raws[: min(len(raws), 256)]
+    started = time.perf_counter()
+    answers(model, featurise_raw(few), task)
+    throughput = len(few) / (time.perf_counter() - started)
+    times = []
+    for number in range(min(20, len(few))):
+        started = time.perf_counter()
+        answers(model, featurise_raw(few[number : number + 1]), task)
+        times.append(time.perf_counter() - started)
+    return {"throughput": throughput, "latency": float(np.median(times)), "threads": 1}

@@ -1,0 +1,166 @@
+"""Equal budgets: width and depth of a network solved so that its parameters or multiply-adds meet a number.
+
+Counts come from the closed forms of `networks.formulas`, so a solution takes milliseconds and no torch. `resized` says
+how each family grows: by a main width, and by `extra` units of its finest dimension, which fill the gap between one
+width and the next. Proportions stay those of the named size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+
+from weft.errors import WeftError
+from weft.networks.config import (
+    LeNetConfig,
+    LSTMConfig,
+    MLPConfig,
+    NetworkConfig,
+    RCNNConfig,
+    ResNetConfig,
+    TextConvConfig,
+    TokenConfig,
+)
+from weft.networks.cost import total_macs, total_parameters
+
+TOLERANCE = 0.03
+MEASURES: dict[str, tuple[Callable[[NetworkConfig], int], str]] = {
+    "params": (total_parameters, "parameters"),
+    "macs": (total_macs, "multiply-adds"),
+}
+
+
+class Unmatched(WeftError):
+    """A network that cannot be given the size of a budget; the sentence goes on after its name."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A size of a family: main width, units added in its finest dimension, layers."""
+
+    width: int
+    extra: int
+    depth: int
+
+
+def solve(config: NetworkConfig, match: str, budget: float) -> NetworkConfig:
+    """The network of this family whose count is within 3 % of the budget and whose depth is nearest its proportions."""
+    count, words = MEASURES[match]
+    closest = None
+    for depth in depths(config, budget / max(count(config), 1)):
+        found = fitted(config, depth, count, budget)
+        if found is None:
+            continue
+        if abs(count(found) - budget) <= TOLERANCE * budget:
+            return found
+        if closest is None or abs(count(found) - budget) < abs(count(closest) - budget):
+            closest = found
+    if closest is None:
+        least = count(resized(config, Shape(1, 0, 1)))
+        raise Unmatched(f"cannot meet {budget:,.0f} {words}: its smallest size has {least:,}; raise --budget to that")
+    near = count(closest)
+    raise Unmatched(f"cannot meet {budget:,.0f} {words} within 3 %: its nearest size has {near:,}; use --budget {near}")
+
+
+def depths(config: NetworkConfig, growth: float) -> Iterator[int]:
+    """Depths to try, nearest first: the cube root of the growth, as counts grow with depth · width²."""
+    named = depth_of(config)
+    if named is None:
+        yield 1
+        return
+    wanted = max(1, round(named * growth ** (1 / 3)))
+    yield from sorted(range(1, 2 * wanted + 4), key=lambda depth: (abs(depth - wanted), -depth))
+
+
+def fitted(
+    config: NetworkConfig, depth: int, count: Callable[[NetworkConfig], int], budget: float
+) -> NetworkConfig | None:
+    """The largest size of this depth within the budget, or one step above it if that is nearer; None if all exceed."""
+
+    def size(width: int, extra: int) -> int:
+        return count(resized(config, Shape(width, extra, depth)))
+
+    if size(1, 0) > budget * (1 + TOLERANCE):
+        return None
+    width = largest(lambda width: size(width, 0) <= budget)
+    if size(max(width, 1), 1) == size(max(width, 1), 0):  # no finer dimension
+        choices = [Shape(max(width, 1), 0, depth), Shape(width + 1, 0, depth)]
+    else:
+        width = max(width, 1)
+        extra = largest(lambda extra: size(width, extra) <= budget)
+        choices = [Shape(width, extra, depth), Shape(width, extra + 1, depth)]
+    sized = [resized(config, shape) for shape in choices]
+    return min(sized, key=lambda candidate: abs(count(candidate) - budget))
+
+
+def largest(holds: Callable[[int], bool]) -> int:
+    """The largest n ≥ 0 up to which a condition holds that, once false, stays false; 0 where it never holds."""
+    low, high = 0, 1
+    while holds(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def depth_of(config: NetworkConfig) -> int | None:
+    """Layers of a family whose depth is solved too; None where it is fixed."""
+    if isinstance(config, ResNetConfig):
+        return config.layers[0]
+    return config.depth if isinstance(config, TokenConfig | LSTMConfig) else None
+
+
+@singledispatch
+def resized(config: NetworkConfig, shape: Shape) -> NetworkConfig:
+    """The network at another size."""
+    raise Unmatched(f"cannot be matched: nobody has said how {config.family} networks grow; use --match none")
+
+
+@resized.register
+def _(config: TokenConfig, shape: Shape) -> NetworkConfig:
+    dim = 4 * shape.width  # a multiple of four, which vector units like
+    even = 2 if config.block == "gated" else 1
+    hidden = even * (round(dim * config.hidden_dim / config.dim) // even + shape.extra)
+    heads = max(heads for heads in range(1, config.heads + 1) if dim % heads == 0)
+    token = max(1, round(dim * config.token_width / config.dim))
+    sizes = {"dim": dim, "depth": shape.depth, "hidden_dim": max(hidden, even), "heads": heads, "token_dim": token}
+    return config.replaced(**sizes)
+
+
+@resized.register
+def _(config: MLPConfig, shape: Shape) -> NetworkConfig:
+    widths = [max(1, round(shape.width * hidden / config.hidden[0])) for hidden in config.hidden]
+    return config.replaced(hidden=(*widths[:-1], widths[-1] + shape.extra))
+
+
+@resized.register
+def _(config: LeNetConfig, shape: Shape) -> NetworkConfig:
+    channels = tuple(max(1, round(shape.width * c / config.channels[0])) for c in config.channels)
+    dense = [max(1, round(shape.width * width / config.channels[0])) for width in config.fc]
+    return config.replaced(channels=channels, fc=(*dense[:-1], dense[-1] + shape.extra))
+
+
+@resized.register
+def _(config: ResNetConfig, shape: Shape) -> NetworkConfig:
+    widths = [shape.width * width // config.widths[0] for width in config.widths]
+    layers = [max(1, round(shape.depth * count / config.layers[0])) for count in config.layers]
+    return config.replaced(widths=(*widths[:-1], widths[-1] + shape.extra), layers=tuple(layers))
+
+
+@resized.register
+def _(config: RCNNConfig, shape: Shape) -> NetworkConfig:
+    return config.replaced(width=shape.width)
+
+
+@resized.register
+def _(config: LSTMConfig, shape: Shape) -> NetworkConfig:
+    hidden = round(shape.width * config.hidden_dim / config.dim) + shape.extra
+    return config.replaced(dim=shape.width, hidden_dim=max(1, hidden), depth=shape.depth)
+
+
+@resized.register
+def _(config: TextConvConfig, shape: Shape) -> NetworkConfig:
+    channels = round(shape.width * config.channels / config.dim) + shape.extra
+    return config.replaced(dim=shape.width, channels=max(1, channels))

@@ -1,0 +1,204 @@
+"""Which networks stand side by side: presets, the two controls and the classical baseline, sized to the data.
+
+No torch here: an arm is a name in the registry with changes to its configuration, and its budget is met by formula.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from weft.errors import WeftError, nearest
+from weft.networks.config import (
+    ImageTokensConfig,
+    LeNetConfig,
+    LSTMConfig,
+    NetworkConfig,
+    RCNNConfig,
+    ResNetConfig,
+    TextConvConfig,
+    TokenConfig,
+)
+from weft.networks.registry import REGISTRY, configured
+from weft.studies.compare.budget_matching import MEASURES, Unmatched, solve
+from weft.studies.statistics.verdicts import Group
+
+Preset = Literal["families", "mixers", "gates", "sizes"]
+Changes = dict[str, Any]
+
+CLASSICAL = {"image": "hog+logistic", "text": "tfidf+logistic", "vector": "logistic"}
+BUDGETS = {"params": {16: 5e4, 64: 1e6, 224: 5e6}, "macs": {16: 1e6, 64: 5e7, 224: 1e9}}  # by the image's side
+TEXT_BUDGETS = {"params": 2.5e5, "macs": 5e6}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a comparison has to know of its source."""
+
+    name: str
+    modality: Literal["image", "text", "vector"]
+    task: str
+    outputs: int
+    fingerprint: str
+    rows: int  # of the training split
+    shape: Changes  # img_size and in_chans, or vocab_size and max_length, or in_features
+    classes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    held_out: bool = False  # whether its reporting rows were cut off by seed, for want of a split of their own
+
+    @property
+    def side(self) -> int:
+        return int(self.shape["img_size"][0])
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A row of the leaderboard: a named network with changes, or a classical baseline."""
+
+    name: str
+    model: str
+    group: Group
+    network: Changes = field(default_factory=dict)
+    tokens: bool = False
+    count: dict[str, int] = field(default_factory=dict)  # parameters and multiply-adds, by formula
+
+    @property
+    def fixed(self) -> bool:
+        """Whether no seed changes it."""
+        return self.group == "classical"
+
+
+def families(facts: Facts) -> Iterator[tuple[str, str, Changes]]:
+    """(name, model, changes): one member of each family that fits the data."""
+    if facts.modality == "vector":
+        yield "mlp", "mlp", {}
+    elif facts.modality == "image":
+        yield "mlp", "mlp", {}
+        yield "resnet", "resnet20_cifar" if facts.side <= 64 else "resnet18", {}
+        yield "rcnn", "rcnn_96", {}
+        yield "vit", "vit_nano_p4_32", {}
+        yield "mixer", "mixer_nano_p4_32", {}
+        yield "gmlp", "gmlp_nano_p4_32", {}
+    else:
+        yield "lstm", "lstm_text", {}
+        yield "conv", "conv_text", {}
+        yield "bert", "bert_tiny", {}
+        yield "mixer", "mixer_text_tiny", {}
+        yield "gmlp", "gmlp_text_tiny", {}
+        yield "amlp", "amlp_text_tiny", {}
+
+
+def mixers(facts: Facts) -> Iterator[tuple[str, str, Changes]]:
+    """One token backbone, six ways to mix its tokens."""
+    suffix = "_text_tiny" if facts.modality == "text" else "_nano_p4_32"
+    yield "attention", f"mixer{suffix}", {"mixer": "attention", "heads": 2, "positions": "learned"}
+    yield "token_mlp", f"mixer{suffix}", {}
+    for name in ("pooling", "depthwise"):
+        yield name, f"control_{name}{'_text_tiny' if facts.modality == 'text' else '_p4_32'}", {}
+
+
+def gates(facts: Facts) -> Iterator[tuple[str, str, Changes]]:
+    """gMLP with each of its gates, the Toeplitz one, and aMLP."""
+    suffix = "_text_tiny" if facts.modality == "text" else "_nano_p4_32"
+    for gate in ("linear", "additive", "multiplicative", "split"):
+        yield gate, f"gmlp{suffix}", {"gate": gate}
+    yield "toeplitz", f"tmlp{suffix}" if facts.modality == "text" else f"tmlp2d{suffix}", {}
+    yield "amlp", f"amlp{suffix}", {}
+
+
+def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
+    """The networks that a preset or a list of names stands for."""
+    presets = {"families": families, "sizes": families, "mixers": mixers, "gates": gates}
+    if models in presets:
+        if facts.modality == "vector" and models in ("mixers", "gates"):
+            raise WeftError(f"{facts.name} holds vectors, which have no tokens to mix; use --models families")
+        return list(presets[models](facts))
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    for name in names:
+        if name not in REGISTRY:
+            known = [*presets, *REGISTRY]
+            raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
+    if not names or len(set(names)) < len(names):
+        raise WeftError(f"--models takes different names separated by commas, or a preset, not {models!r}")
+    return [(name, name, {}) for name in names]
+
+
+def controls(facts: Facts) -> list[tuple[str, str, Changes]]:
+    """The same backbone with no mixing, and with fixed random mixing."""
+    if facts.modality == "vector":
+        return []
+    suffix = "_text_tiny" if facts.modality == "text" else "_p4_32"
+    return [(f"control_{name}", f"control_{name}{suffix}", {}) for name in ("identity", "random")]
+
+
+def make_arms(
+    facts: Facts, models: str, match: str, budget: float | None, with_controls: bool = True, classical: bool = True
+) -> list[Arm]:
+    """All arms of a comparison, each at the budget; one that cannot meet it is refused by name."""
+    wanted = chosen(facts, models) + (controls(facts) if with_controls else [])
+    shares = {"": 1.0} if models != "sizes" else {"/4": 0.25, "": 1.0, "×4": 4.0}
+    if budget is None and match in MEASURES:
+        budget = default_budget(facts, match)
+    arms = [
+        make_arm(facts, name + mark, model, changes, match, budget * share if budget else None)
+        for name, model, changes in wanted
+        for mark, share in (shares.items() if not name.startswith("control") else [("", 1.0)])
+    ]
+    if classical:
+        arms.append(Arm(CLASSICAL[facts.modality], CLASSICAL[facts.modality], "classical"))
+    return arms
+
+
+def make_arm(facts: Facts, name: str, model: str, changes: Changes, match: str, budget: float | None) -> Arm:
+    """One network, sized to the data and to the budget; `network` holds what differs from the named size."""
+    try:
+        named = fit_to(facts, model, changes)
+        config = solve(named, match, budget) if match in MEASURES and budget else named
+    except Unmatched as error:
+        raise WeftError(f"{name} {error}") from error
+    except WeftError as error:
+        raise WeftError(f"{name}: {error}") from error
+    base = dataclasses.asdict(configured(model, **facts.shape, num_classes=facts.outputs, **patch(facts, model)))
+    different = {key: value for key, value in dataclasses.asdict(config).items() if value != base[key]}
+    count = {key: measure(config) for key, (measure, _) in MEASURES.items()}
+    return Arm(name, model, group_of(config), patch(facts, model) | different, isinstance(config, TokenConfig), count)
+
+
+def fit_to(facts: Facts, model: str, changes: Changes) -> NetworkConfig:
+    """The named network with inputs and outputs of the source, and a patch that suits its images."""
+    return configured(model, **facts.shape, num_classes=facts.outputs, **{**patch(facts, model), **changes})
+
+
+def patch(facts: Facts, model: str) -> Changes:
+    """For another image side than the named one, the divisor that gives about √(2·side) tokens a row: 8 → 2, 32 → 4."""
+    config = REGISTRY[model]
+    if not isinstance(config, ImageTokensConfig) or config.family == "hybrid" or config.img_size[0] == facts.side:
+        return {}
+    divisors = [p for p in range(1, facts.side + 1) if facts.side % p == 0]
+    wanted = (facts.side / 2) ** 0.5
+    return {"patch_size": min(divisors, key=lambda p: max(p / wanted, wanted / p))}
+
+
+def default_budget(facts: Facts, match: str) -> float:
+    """A budget that suits the inputs' size: small networks for small images."""
+    if facts.modality == "text":
+        return TEXT_BUDGETS[match]
+    if facts.modality == "vector":
+        return BUDGETS[match][16]
+    return next((budget for side, budget in BUDGETS[match].items() if facts.side <= side), BUDGETS[match][224])
+
+
+def group_of(config: NetworkConfig) -> Group:
+    """Which answer an arm stands for."""
+    if config.family in ("control", "text_control"):
+        return "control" if getattr(config, "mixer", "") in ("identity", "random", "pooling") else "convolution"
+    if config.family == "hybrid":
+        return "hybrid"
+    if isinstance(config, TokenConfig):
+        attends = config.tiny_attention > 0 or (config.block == "mixed" and config.mixer == "attention")
+        return "attention" if attends else "mlp"
+    if isinstance(config, LeNetConfig | ResNetConfig | RCNNConfig | TextConvConfig):
+        return "convolution"
+    return "recurrent" if isinstance(config, LSTMConfig) else "mlp"

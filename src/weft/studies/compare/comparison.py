@@ -1,0 +1,295 @@
+"""`weft compare`: which network for this data, at equal budget? From a question to a folder of finished runs.
+
+The parent process holds no torch: workers look at the data, time steps, train, and measure.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic.dataclasses import dataclass
+from tyro.conf import Positional
+
+from weft.data.config import EMBEDDED, AugmentConfig, TransformConfig
+from weft.disk import Damaged
+from weft.errors import WeftError
+from weft.studies.compare.candidates import Arm, Facts, make_arms
+from weft.studies.compare.rate_search import best_rates, rates, short_run_rate, trial
+from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.runner import Pool, Say, carry_out, choose_schedule
+from weft.studies.engine.study import Job, Study, read_study
+from weft.studies.results.error_examples import keep_mistakes
+from weft.training.config import (
+    STRICT,
+    BudgetConfig,
+    Count,
+    ExecutionConfig,
+    Natural,
+    ObjectiveConfig,
+    OptimisationConfig,
+    Positive,
+    ReadingConfig,
+    RunConfig,
+    seconds,
+)
+from weft.training.storage.run_folder import RunFolder
+
+STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
+EPOCHS = 10
+EVALUATIONS = 15  # points of a run's curve on the selection split
+SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
+TRIALS = 3
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ComparisonConfig:
+    """What to compare, on what, and under which budget."""
+
+    source: Positional[str] = "digits"
+    """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
+    models: str = "families"
+    """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
+    match: Literal["params", "macs", "seconds", "none"] = "params"
+    """What all arms have the same of: parameters, multiply-adds, seconds of training, or nothing."""
+    budget: str | None = None
+    """How much of it: 100000, 1M or 2e6 parameters or multiply-adds; 90s or 4m for seconds. Default: by input size."""
+    seeds: Count = 3
+    """Runs of each arm; verdicts that claim a difference are called preliminary below 5."""
+    trials: Natural | None = None
+    """Learning rates tried for each arm in a quarter of a run each; default 3, and 0 for the embedded sources."""
+    epochs: Positive | None = None
+    """Passes over the training split; default 10, but at least 300 steps, and 300 for the embedded sources."""
+    steps: Count | None = None
+    """Batches instead of epochs."""
+    controls: bool = True
+    """Include identity and fixed random mixing: what the rest of a token network does without learned mixing."""
+    baseline: bool = True
+    """Include the classical baseline: HOG or TF-IDF with logistic regression."""
+    jobs: Count | None = None
+    """Runs side by side; by default what is measured to be fastest. Under --match seconds it is always one."""
+    learning_curve: bool = False
+    """Also train on 10 and 30 % of the training rows."""
+    reading: ReadingConfig = ReadingConfig()
+    transform: TransformConfig = TransformConfig()
+    augment: AugmentConfig = AugmentConfig()
+    optimisation: OptimisationConfig = OptimisationConfig(batch_size=64)
+    objective: ObjectiveConfig = ObjectiveConfig()
+    execution: ExecutionConfig = ExecutionConfig()
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.steps is not None:
+            raise WeftError("--epochs and --steps contradict each other; give one of them")
+        if self.match == "seconds" and (self.epochs is not None or self.steps is not None):
+            raise WeftError("--match seconds takes its steps from the clock; leave out --epochs and --steps")
+        if self.match == "seconds":
+            if self.budget is None:
+                raise WeftError("--match seconds needs --budget, the training time of each run: 90s or 4m for instance")
+            seconds(self.budget)
+        if self.match == "none" and self.budget is not None:
+            raise WeftError("--budget needs --match params, macs or seconds: what shall be equal?")
+        self.amount()
+
+    def amount(self) -> float | None:
+        """The budget as a number of parameters or multiply-adds."""
+        return None if self.budget is None or self.match in ("seconds", "none") else quantity(self.budget)
+
+
+UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def quantity(text: str) -> float:
+    """A number such as 100000, 1e6, 250k, 1.5M or 2G."""
+    unit = UNITS.get(text[-1:], 1.0)
+    try:
+        value = float(text[:-1] if text[-1:] in UNITS else text) * unit
+    except ValueError:
+        value = math.nan
+    if not 1 <= value < math.inf:
+        raise WeftError(f"--budget {text} is not a number of parameters or multiply-adds; write 100000, 250k or 1.5M")
+    return value
+
+
+def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
+    """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
+    overhead = Overhead(folder)
+    with (
+        driving(folder),
+        Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool,
+    ):
+        before = earlier(folder, say)
+        facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
+        arms = make_arms(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
+        study = replace(plan(asked, folder, command, facts, arms), overhead=before.get("overhead", ""))
+        study.save()
+        announce(study, say)
+        if any(not study.done(job) for job in study.jobs):
+            schedule(pool, asked, study, say)
+        study = tuned(asked, study, pool, say)
+        carry_out(study, pool, study.jobs, say)
+        measure_inference(study, pool, say)
+        try:
+            keep_mistakes(study, pool)
+        except WeftError as error:
+            say(f"the report shows no mistakes: {error}")
+        told = overhead.sentence(len(pool.workers))
+        if told:
+            say(told)
+            study = replace(study, overhead=told)
+            study.save()
+    return study
+
+
+def earlier(folder: Path, say: Say) -> dict[str, Any]:
+    """What study.json said before; a damaged one is written anew where there are runs beside it."""
+    try:
+        return read_study(folder) or {}
+    except Damaged as error:
+        if not any(folder.glob("runs/*/run.yaml")):
+            raise WeftError(f"{folder / 'study.json'} was not written by weft; choose another --output") from error
+        say(f"{folder / 'study.json'} is damaged and is written anew")
+        return {}
+
+
+def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
+    """Under a budget of seconds, and on a GPU, runs never share the machine; else the clock decides."""
+    if asked.jobs is not None or len(pool.workers) == 1:
+        pool.threads = max(1, pool.cores // len(pool.workers))
+        return
+    heaviest = sorted(study.arms, key=lambda arm: -arm.count.get("macs", 0))
+    choose_schedule(pool, [run_config(asked, arm, 0, study.facts.rows) for arm in heaviest], say)
+
+
+def plan(asked: ComparisonConfig, folder: Path, command: str, facts: Facts, arms: list[Arm]) -> Study:
+    """All runs, seed by seed and the heaviest first, so that early results cover all arms."""
+    ordered = sorted(arms, key=lambda arm: -arm.count.get("macs", 0))
+    shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
+    jobs = [
+        Job(arm.name, with_share(run_config(asked, arm, seed, facts.rows), share), facts.fingerprint)
+        for share in shares
+        for seed in range(asked.seeds)
+        for arm in ordered
+        if seed == 0 or not arm.fixed
+    ]
+    title = f"{', '.join(arm.name for arm in arms[:3])}, … on {facts.name}" if len(arms) > 3 else f"on {facts.name}"
+    return Study(folder, title, facts, arms, jobs, asked.match, budget_words(asked, arms), command)
+
+
+def with_share(config: RunConfig, share: float) -> RunConfig:
+    return config if share == 1 else replace(config, reading=replace(config.reading, share=share))
+
+
+def budget_words(asked: ComparisonConfig, arms: list[Arm]) -> str:
+    """The budget for a heading."""
+    if asked.match == "seconds":
+        return f"{asked.budget} of training each"
+    if asked.match == "none":
+        return "each at its named size"
+    counts = [arm.count[asked.match] for arm in arms if asked.match in arm.count]
+    words = {"params": "parameters", "macs": "multiply-adds"}[asked.match]
+    return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
+
+
+def run_config(asked: ComparisonConfig, arm: Arm | None, seed: int, rows: int) -> RunConfig:
+    """The configuration of one run."""
+    steps = steps_of(asked, rows)
+    evaluations = replace(asked.execution, eval_every=max(1.0, steps_per_evaluation(asked, steps, rows)))
+    return RunConfig(
+        source=asked.source,
+        model=arm.model if arm else "",
+        network=arm.network if arm else {},
+        seed=seed,
+        reading=asked.reading,
+        transform=asked.transform,
+        augment=asked.augment,
+        optimisation=replace(asked.optimisation, lr=asked.optimisation.lr or short_run_rate(asked.optimisation.opt)),
+        objective=asked.objective,
+        budget=BudgetConfig(budget=asked.budget) if asked.match == "seconds" else BudgetConfig(steps=steps),
+        execution=evaluations,
+    )
+
+
+def steps_of(asked: ComparisonConfig, rows: int) -> int:
+    """Steps of every run, the same on any share of the rows."""
+    if asked.steps is not None:
+        return asked.steps
+    an_epoch = max(1, rows // asked.optimisation.batch_size)
+    if asked.epochs is not None:
+        return max(1, math.ceil(asked.epochs * an_epoch))
+    return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
+
+
+def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> float:
+    """Epochs between evaluations that give a curve of about fifteen points."""
+    return round(steps / max(1, rows // asked.optimisation.batch_size) / EVALUATIONS)
+
+
+def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
+    """The study with the learning rate of each arm that did best on the selection split, of as many for each."""
+    trials = asked.trials if asked.trials is not None else (0 if asked.source in EMBEDDED else TRIALS)
+    if trials == 0:
+        return study
+    if asked.optimisation.lr is not None:
+        raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
+    learnt = {arm.name for arm in study.arms if not arm.fixed}
+    tried = [
+        Job(job.arm, trial(job.labelled, rate), job.fingerprint)
+        for job in study.jobs
+        if job.seed == 0 and job.config.reading.share == 1 and job.arm in learnt
+        for rate in rates(job.config.optimisation.opt, trials)
+    ]
+    say(f"{trials} learning rates for each arm, judged on the selection split")
+    carry_out(study, pool, tried, say)
+    best = best_rates(study, tried)
+    jobs = [
+        replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.arm])))
+        if job.arm in best
+        else job
+        for job in study.jobs
+    ]
+    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every arm"], trials=tried)
+    study.save()
+    return study
+
+
+def announce(study: Study, say: Say) -> None:
+    for note in study.facts.notes:
+        say(note)
+    say(f"{len(study.arms)} arms, {study.budget}; {len(study.jobs)} runs in {study.folder}")
+
+
+def measure_inference(study: Study, pool: Pool, say: Say) -> None:
+    """Speed and latency of one network of each arm, on one thread; nothing else runs but others of these."""
+    first: dict[str, Path] = {}
+    fixed = {arm.name for arm in study.arms if arm.fixed}
+    for job in study.jobs:
+        if job.arm not in first and job.arm not in fixed and study.finished(job):
+            first[job.arm] = study.run_folder(job).path
+    for trouble in pool.spread("inference", list(first.values())):
+        say(f"a speed in use is missing: {trouble}")
+
+
+# ---- How much of a study's time went beyond its training loops: start-up, probes, reports, measuring, idle workers.
+
+
+class Overhead:
+    """Watches a session of a study, from its beginning on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started = time.perf_counter()
+        self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
+
+    def sentence(self, workers: int) -> str:
+        """What is to be told at the end; nothing where no run was trained from beginning to end in this session."""
+        wall = time.perf_counter() - self.started
+        new = [path.parent for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
+        training = sum(float((RunFolder(path).record() or {}).get("wall_seconds", 0.0)) for path in new)
+        if training <= 0:
+            return ""
+        beside = f" × {workers} side by side" if workers > 1 else ""
+        share = wall * workers / training - 1
+        return f"{share:.0%} beyond training: {wall:.0f} s{beside} for {training:.0f} s in the loops of {len(new)} runs"

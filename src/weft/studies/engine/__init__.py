@@ -1,0 +1,1 @@
+"""Studies as folders of jobs, and the processes that run them."""

@@ -1,0 +1,106 @@
+"""The data of a study's runs, opened once a worker, and what arms must know of it before there are any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from weft.data.config import TransformConfig
+from weft.data.corpus.config import CorpusConfig, TokenizingConfig
+from weft.data.open.source import Source
+from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
+from weft.errors import WeftError
+from weft.networks.config import TextTokensConfig
+from weft.nn.losses import outputs_for
+from weft.studies.compare.candidates import Facts
+from weft.training.config import ReadingConfig, RunConfig
+from weft.training.finetuning.config import FinetuneConfig
+from weft.training.finetuning.start import read_start
+from weft.training.pretraining.config import PretrainConfig
+from weft.training.pretraining.prepare import open_data as open_corpus_data
+from weft.training.run.inputs import Opened, gather, open_data, read_source
+from weft.training.run.kinds import AnyConfig
+
+KEPT = 4  # a corpus and some tasks, or a source at two lengths
+
+
+@lru_cache(maxsize=KEPT)
+def source_of(source: str, reading: ReadingConfig) -> Source:
+    """A source alone, for runs that bring their own transform."""
+    return read_source(RunConfig(source=source, reading=reading))
+
+
+@lru_cache(maxsize=KEPT)
+def opened(source: str, reading: ReadingConfig, transform: TransformConfig) -> Opened:
+    """A source and its fitted transform."""
+    return open_data(RunConfig(source=source, reading=reading, transform=transform))
+
+
+@lru_cache(maxsize=1)
+def corpus_of(source: str, reading: CorpusConfig, transform: TokenizingConfig) -> Any:
+    """A corpus and its tokeniser."""
+    return open_corpus_data(PretrainConfig(source=source, reading=reading, transform=transform))
+
+
+def data_of(config: AnyConfig) -> Any:
+    """What the sessions of a run can be given so that they need not open it."""
+    if isinstance(config, PretrainConfig):
+        return corpus_of(config.source, config.reading, config.transform)
+    if isinstance(config, FinetuneConfig):
+        return source_of(config.source, config.reading), None
+    return opened(config.source, config.reading, config.transform)
+
+
+def look(config: AnyConfig) -> Facts:
+    """What arms must know of the data that a run reads."""
+    if isinstance(config, PretrainConfig):
+        return look_at_corpus(config)
+    found = look_at_labelled(config)
+    if isinstance(config, FinetuneConfig):  # other weights to start from make another run
+        return replace(found, fingerprint=f"{found.fingerprint}+{read_start(config.start).fingerprint}")
+    return found
+
+
+def look_at_corpus(config: PretrainConfig) -> Facts:
+    """What arms must know of plain text; `rows` are the sequences to learn from."""
+    materials = gather(config, None, data_of(config))
+    network = materials.network
+    assert isinstance(network, TextTokensConfig)
+    return Facts(
+        name=config.source,
+        modality="text",
+        task="none",
+        outputs=0,
+        fingerprint=materials.fingerprint,
+        rows=materials.batches("train").steps_per_epoch * config.optimisation.batch_size,
+        shape={"vocab_size": network.vocab_size, "max_length": network.max_length},
+        notes=materials.notes,
+    )
+
+
+def look_at_labelled(config: RunConfig) -> Facts:
+    """What arms must know of a source with targets."""
+    source, transform = opened(config.source, config.reading, config.transform)
+    if source.task == "none":
+        raise WeftError(f"{source.name} has no targets, so there is nothing to compare on; name them with --target")
+    shape: dict[str, Any]
+    if isinstance(transform, ImageTransform):
+        modality, shape = "image", {"img_size": (transform.size, transform.size), "in_chans": transform.channels}
+    elif isinstance(transform, TextTransform):
+        modality, shape = "text", {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
+    else:
+        assert isinstance(transform, VectorTransform)
+        modality, shape = "vector", {"in_features": transform.features}
+    return Facts(
+        name=source.name,
+        modality=modality,  # type: ignore[arg-type]
+        task=source.task,
+        outputs=outputs_for(source.task, len(source.classes)),
+        fingerprint=source.fingerprint,
+        rows=len(source.splits["train"]),
+        shape=shape,
+        classes=source.classes,
+        notes=source.notes,
+        held_out=source.held_out,
+    )

@@ -1,0 +1,266 @@
+"""Carries out the runs of a study, side by side on one thread each or one after the other, whichever is faster here.
+
+Nothing that is finished is run again, a run that was interrupted goes on from its checkpoint, and a run that fails or
+takes its process with it is written down while the others go on.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import wait
+from typing import Any, NamedTuple
+
+from weft import machine
+from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.studies.compare.candidates import CLASSICAL
+from weft.studies.engine.study import Job, Study
+from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
+from weft.training.run.kinds import AnyConfig
+
+Say = Callable[[str], None]
+SAVING = 60.0  # seconds that interrupted runs have to save
+ENDING = 30.0  # seconds that workers have to end
+WORDS = {
+    "look": "looking at the data",
+    "step_seconds": "timing a step",
+    "run_seconds": "timing a step",
+    "inference": "measuring the speed in use",
+    "show": "reading the mistakes",
+    "accuracy_on": "evaluating a network",
+}
+
+
+class Pool:
+    """The worker processes of a study."""
+
+    def __init__(self, size: int | None = None) -> None:
+        self.cores = machine.cores()
+        self.workers = [Worker() for _ in range(size or self.cores)]
+        self.threads = 1
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        stop(self.workers)
+
+    def first(self, task: str, *arguments: Any) -> Any:
+        """The answer of one worker, a refusal as the sentence that it is."""
+        self.workers[0].ask(task, *arguments)
+        return self.answers(task, self.workers[:1])[0]
+
+    def answers(self, task: str, workers: list[Worker]) -> list[Any]:
+        """What each was asked for; the first failure as a sentence, after all have answered."""
+        found, trouble = self.gather(task, workers)
+        if trouble:
+            raise trouble[0]
+        return found
+
+    def gather(self, task: str, workers: list[Worker]) -> tuple[list[Any], list[WeftError]]:
+        """What those that could do it answer, and why the others could not."""
+        found: list[Any] = []
+        trouble: list[WeftError] = []
+        for worker in workers:
+            try:
+                found.append(worker.answer())
+            except TaskFailed as failure:
+                trouble.append(WeftError(str(failure)))
+                trouble[-1].__cause__ = failure  # --debug shows where it happened
+            except WorkerDied as death:
+                trouble.append(WorkFailed(f"{WORDS[task]} failed: {death}"))
+                self.replace(worker)
+        return found, trouble
+
+    def spread(self, task: str, arguments: list[Any]) -> list[WeftError]:
+        """One task an argument, over all workers; returns why some could not be done."""
+        trouble: list[WeftError] = []
+        for first in range(0, len(arguments), len(self.workers)):
+            busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
+            for worker, argument in busy:
+                worker.ask(task, argument)
+            trouble += self.gather(task, [worker for worker, _ in busy])[1]
+        return trouble
+
+    def one_after_the_other(self) -> None:
+        """Give the whole machine to one worker."""
+        stop(self.workers[1:])
+        self.workers, self.threads = self.workers[:1], self.cores
+
+    def replace(self, dead: Worker) -> None:
+        stop([dead])
+        self.workers[self.workers.index(dead)] = Worker()
+
+
+def stop(workers: list[Worker]) -> None:
+    """Let processes save what they are doing and end; none stays behind, not even when this is interrupted."""
+    deadline = time.monotonic() + ENDING
+    for worker in workers:
+        worker.terminate()
+    try:
+        for worker in workers:
+            worker.join(deadline - time.monotonic())
+    except BaseException:
+        for worker in workers:
+            worker.join(0.0)
+        raise
+
+
+def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
+    """Keep as many workers as make the study fastest, by timing steps of two arms both ways on this machine."""
+    pair = [config for config in configs if config.model not in CLASSICAL.values()][:2]
+    if len(pool.workers) < 2 or not pair:
+        pool.one_after_the_other()
+        return
+    try:
+        together = timed_together(pool, [pair[number % len(pair)] for number in range(len(pool.workers))])
+        alone = [pool.first("step_seconds", config, pool.cores) for config in pair]
+    except WorkFailed as failure:  # the runs will tell whether it was both at once, or each
+        pool.one_after_the_other()
+        say(f"schedule: one after the other ({failure})")
+        return
+    beside = sum(together) / len(together) / len(pool.workers)
+    single = sum(alone) / len(alone)
+    if beside > single:
+        pool.one_after_the_other()
+    way = f"{len(pool.workers)} side by side" if beside <= single else "one after the other"
+    say(f"schedule: {way} (a step takes {1000 * beside:.1f} ms side by side, {1000 * single:.1f} ms alone)")
+
+
+def timed_together(pool: Pool, configs: list[AnyConfig]) -> list[float]:
+    """Seconds of a step of each, all workers busy at once on one thread each."""
+    for worker in pool.workers:  # opening the data must not disturb the timing of those that have it open
+        worker.ask("look", configs[0])
+    pool.answers("look", pool.workers)
+    for worker, config in zip(pool.workers, configs, strict=True):
+        worker.ask("step_seconds", config, 1)
+    return pool.answers("step_seconds", pool.workers)
+
+
+def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
+    """Do all jobs that are not done. `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved."""
+    waiting = deque(job for job in jobs if not study.done(job))
+    total, already = len(jobs), len(jobs) - len(waiting)
+    if already:
+        say(f"{already} of {total} runs are finished already")
+    busy: dict[Worker, tuple[Job, float]] = {}
+    ended = already
+    alike = Alike(len({job.arm for job in jobs}), any(study.finished(job) for job in jobs))
+    held: set[str] = set()
+    try:
+        while waiting or busy:
+            for worker in [worker for worker in pool.workers if worker not in busy][: len(waiting)]:
+                job = waiting.popleft()
+                begin(study, pool, worker, job)
+                busy[worker] = job, time.perf_counter()
+            ready = wait([worker.connection for worker in busy])
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                job, started = busy.pop(worker)
+                end = conclude(study, pool, worker, job)
+                if end is None:
+                    waiting.append(job)
+                    if job.name not in held:
+                        say(f"another process trains in {study.run_folder(job).path}; waiting for it to end")
+                    held.add(job.name)
+                    continue
+                ended += 1
+                say(f"[{ended}/{total}] {job.arm}, seed {job.seed}: {end.told}, {time.perf_counter() - started:.1f} s")
+                alike.note(job.arm, end.cause)
+    except KeyboardInterrupt:
+        save_all(busy)
+        raise Interrupted(
+            f"interrupted; {ended} of {total} runs are finished, those under way are kept up to their last checkpoint: "
+            "the same command goes on"
+        ) from None
+
+
+def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
+    config = study.placed(job)
+    config = replace(config, execution=replace(config.execution, threads=pool.threads))
+    known = study.known_plan(job, pool.threads)
+    worker.ask("carry_out", config, study.run_folder(job).path, known, log=study.log(job))
+
+
+class End(NamedTuple):
+    """How a run ended, in words; `cause` is why it failed, where other candidates may fail for the same reason."""
+
+    told: str
+    cause: str = ""
+
+
+def conclude(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
+    """Note how a run ended; None where another process has it."""
+    try:
+        status = worker.answer()
+    except TaskFailed as failure:
+        return failed(study, job, str(failure), str(failure))
+    except WorkerDied as death:
+        pool.replace(worker)
+        how = machine.death(death.code)
+        cause = "" if death.code == -signal.SIGKILL else f"their process died: {how}"  # others may need less memory
+        return failed(study, job, f"its process died while {study.run_folder(job).phase()}: {how}", cause)
+    if status == "interrupted":
+        raise KeyboardInterrupt
+    if status == "held":
+        return None
+    study.failure(job).unlink(missing_ok=True)
+    record = study.run_folder(job).record() or {}
+    if status == "failed":
+        reason = str(record.get("reason", ""))
+        return End(f"failed: {reason}", reason)
+    return End(f"{record['metric']} {record['metrics'][record['metric']]:.4f}")
+
+
+def failed(study: Study, job: Job, reason: str, cause: str) -> End:
+    """Write down why a run has no record."""
+    study.record_failure(job, reason)
+    return End(f"failed: {reason} (see {study.log(job)})", cause)
+
+
+def save_all(busy: Iterable[Worker]) -> None:
+    """Have every run that is under way write a checkpoint; interrupted again, end them as they are."""
+    deadline = time.monotonic() + SAVING
+    try:
+        for worker in busy:
+            worker.terminate()  # SIGTERM: the run saves at its next step
+        for worker in busy:
+            with suppress(TaskFailed, WorkerDied, TimeoutError):
+                worker.answer(max(0.1, deadline - time.monotonic()))
+    except KeyboardInterrupt:
+        for worker in busy:
+            worker.join(0.0)
+        raise
+
+
+# ---- Notices that every candidate fails for one reason, which the candidates still to come would only repeat.
+
+ENOUGH = 3  # runs, and as many different candidates where there are so many
+
+
+class Alike:
+    """The failures of a study of so many candidates, as long as nothing has gone well."""
+
+    def __init__(self, candidates: int, any_finished: bool) -> None:
+        self.candidates = min(ENOUGH, candidates)
+        self.hopeful = any_finished
+        self.failed: list[str] = []
+        self.cause = ""
+
+    def note(self, candidate: str, cause: str) -> None:
+        """How a run ended: the cause of its failure, or nothing. Raises once there is no point in going on.
+
+        A cause that depends on the candidate, such as a lack of memory, is given as nothing too.
+        """
+        if not cause:
+            self.hopeful = True
+        if self.failed and cause != self.cause:
+            self.hopeful = True
+        self.cause = cause
+        self.failed.append(candidate)
+        if not self.hopeful and len(self.failed) >= ENOUGH and len(set(self.failed)) >= self.candidates:
+            names = ", ".join(dict.fromkeys(self.failed))
+            raise WorkFailed(f"stopped: the first {len(self.failed)} runs ({names}) all failed alike: {cause}")

@@ -1,0 +1,245 @@
+"""A study is a list of runs in a folder, and a way to draw them.
+
+study.json             what was asked: arms, seeds, budget, the source's facts, the command
+runs/NAME-seedN-KEY/   a run folder each; KEY is a digest of the configuration and of the data's content
+logs/NAME-….txt        what a run printed
+failures/NAME-….json   why a run has no record
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
+
+from weft.disk import Damaged, parse, read_text, validated, write_json
+from weft.errors import WeftError
+from weft.studies.compare.candidates import Arm, Facts
+from weft.training.config import RunConfig
+from weft.training.finetuning.config import FinetuneConfig
+from weft.training.run.kinds import AnyConfig
+from weft.training.run.plan import Plan
+from weft.training.storage import yaml_file
+from weft.training.storage.run_folder import RunFolder
+
+FORMAT = 1
+DECIDES = ("device", "strategy", "precision", "compile", "eval_every")  # of `execution`
+"""What of the execution changes a result by more than the order of its sums: the number format, how it is compiled, and
+between which evaluations the best weights are chosen. Threads are not among it: the schedule chooses them anew."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as study.json lists it."""
+
+    arm: str
+    part: str
+    seed: int
+    share: float
+    name: Annotated[str, Field(pattern=r"^[^/\\]+$")]
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """The shape of study.json."""
+
+    format: int
+    title: str
+    facts: Facts
+    arms: list[Arm]
+    runs: list[StoredRun]
+    trials: list[StoredRun]
+    match: str
+    budget: str
+    command: str
+    notes: list[str]
+    overhead: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run has no record, and what it printed."""
+
+    reason: str
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a study: the arm it belongs to, its whole configuration, and which part of the arm's work it is.
+
+    `after` names another run of the study, from whose network this one starts; the configuration has that name as its
+    `start`, so that the study may lie anywhere.
+    """
+
+    arm: str
+    config: AnyConfig
+    fingerprint: str
+    part: str = ""
+    after: str = ""
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    @property
+    def labelled(self) -> RunConfig:
+        """The configuration of a supervised run, where only such runs make sense."""
+        assert isinstance(self.config, RunConfig)
+        return self.config
+
+    @property
+    def key(self) -> str:
+        """Digest of what decides the result."""
+        decides = yaml_file.to_dict(self.config)
+        decides["execution"] = {name: decides["execution"][name] for name in DECIDES}
+        content = json.dumps([decides, self.fingerprint], sort_keys=True)
+        return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+
+    @property
+    def name(self) -> str:
+        safe = "".join(letter if letter.isalnum() or letter in "-_+" else "-" for letter in self.arm)
+        part = f"-{self.part}" if self.part else ""
+        return f"{safe}{part}-seed{self.seed}-{self.key}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was asked, and where it is kept."""
+
+    folder: Path
+    title: str
+    facts: Facts
+    arms: list[Arm]
+    jobs: list[Job]
+    match: str = "none"
+    budget: str = ""
+    command: str = ""
+    notes: list[str] = field(default_factory=list)
+    overhead: str = ""
+    """what its last session took beyond training, as a sentence"""
+    trials: list[Job] = field(default_factory=list)
+    """short runs by which the learning rates were chosen"""
+
+    def run_folder(self, job: Job) -> RunFolder:
+        return RunFolder(self.folder / "runs" / job.name)
+
+    def placed(self, job: Job) -> AnyConfig:
+        """The configuration with the folder of the run that it starts from, if it starts from one."""
+        if not job.after:
+            return job.config
+        assert isinstance(job.config, FinetuneConfig)
+        return replace(job.config, start=str(self.folder.resolve() / "runs" / job.after))
+
+    def log(self, job: Job) -> Path:
+        return self.folder / "logs" / f"{job.name}.txt"
+
+    def failure(self, job: Job) -> Path:
+        return self.folder / "failures" / f"{job.name}.json"
+
+    def done(self, job: Job) -> bool:
+        """Whether the run has ended, well or not: then it is never run again. A damaged record does not count."""
+        return self.run_folder(job).record() is not None
+
+    def finished(self, job: Job) -> bool:
+        """Whether the run has ended well."""
+        return (self.run_folder(job).record() or {}).get("status") == "finished"
+
+    def known_plan(self, job: Job, threads: int) -> Plan | None:
+        """The plan of a run that differs by its seed alone, so that one probe serves all seeds.
+
+        Not under a budget of time: there one disturbed probe would give all seeds of an arm the wrong number of steps.
+        """
+        if job.config.budget.budget is not None:
+            return None
+        for other in self.jobs:
+            folder = self.run_folder(other)
+            if other.seed == job.seed or replace(other.config, seed=job.seed) != job.config:
+                continue
+            plan = folder.plan() if (folder.path / "run.yaml").is_file() else None
+            if plan is not None and plan.threads == threads:
+                return plan
+        return None
+
+    def record_failure(self, job: Job, reason: str) -> None:
+        self.failure(job).parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.failure(job), asdict(Failure(reason, str(self.log(job).relative_to(self.folder)))))
+
+    def save(self) -> None:
+        """Write study.json, from which the leaderboard and the report can be drawn again."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content = {
+            "format": FORMAT,
+            "title": self.title,
+            "facts": asdict(self.facts),
+            "arms": [asdict(arm) for arm in self.arms],
+            "runs": [asdict(listed(job)) for job in self.jobs],
+            "trials": [asdict(listed(job)) for job in self.trials],
+            "match": self.match,
+            "budget": self.budget,
+            "command": self.command,
+            "notes": self.notes,
+            "overhead": self.overhead,
+        }
+        write_json(self.folder / "study.json", content)
+
+
+def listed(job: Job) -> StoredRun:
+    return StoredRun(job.arm, job.part, job.seed, job.config.reading.share, job.name)
+
+
+def read_study(folder: Path) -> dict[str, Any] | None:
+    """The content of study.json, or None where there is none."""
+    path = folder / "study.json"
+    if not path.is_file():
+        return None
+    remedy = "the command that made it writes it anew and keeps the runs that are finished"
+    version = read_stored(path, Versioned, remedy).format
+    if version > FORMAT:
+        raise WeftError(f"{path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft")
+    return asdict(read_stored(path, StoredStudy, remedy))
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """What every version of study.json has."""
+
+    format: int
+
+
+def why_missing(folder: Path, name: str) -> Failure:
+    """Why a run of a study has no record."""
+    path = folder / "failures" / f"{name}.json"
+    if not path.is_file():
+        return Failure("not run yet")
+    try:
+        return read_stored(path, Failure, "")
+    except Damaged:
+        return Failure(f"unknown, since {path} is damaged")
+
+
+# ---- The JSON files of a study back from the disk, checked against the shape that they were written in.
+
+T = TypeVar("T")
+
+
+def read_stored(path: Path, shape: type[T], remedy: str) -> T:
+    """The content of a file in its shape; `remedy` ends the sentence about one that has another."""
+    return _read(path, shape, remedy)[1]
+
+
+def read_whole(path: Path, shape: type[Any], remedy: str) -> dict[str, Any]:
+    """All that a file holds which has at least this shape."""
+    return dict(_read(path, shape, remedy)[0])
+
+
+def _read(path: Path, shape: type[T], remedy: str) -> tuple[Any, T]:
+    try:
+        content = parse(read_text(path), path)
+        return content, validated(shape, content, path)
+    except Damaged as error:
+        raise Damaged(f"{path} is damaged, or was not written by weft; {remedy} ({error})") from error

@@ -1,0 +1,201 @@
+"""A process that does tasks for a study, one after the other; if it dies, only its task is lost.
+
+Torch is imported once a worker and data opened once, so a run costs little more than its steps. A worker leaves Ctrl-C
+and a closed terminal to the study, which asks it by SIGTERM to save; one whose study has died ends within a second.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from weft import disk, machine
+from weft.errors import WeftError
+
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+PATIENCE = 0.7  # seconds that a run has to save once its study is dead
+WRITING = 20.0  # seconds that a checkpoint has which is being written at that moment
+
+
+class WorkerDied(Exception):
+    """The process ended without an answer."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"its process died: {machine.death(code)}")
+        self.code = code
+
+
+class TaskFailed(Exception):
+    """A task raised; `refused` tells a sentence for the user from a fault of ours, whose traceback is in the notes."""
+
+    def __init__(self, message: str, refused: bool, details: str = "") -> None:
+        super().__init__(message)
+        self.refused = refused
+        if details:
+            self.add_note(details)
+
+
+class Worker:
+    """One process, asked for one task at a time."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork of a process with OpenMP threads would hang
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        with undisturbed():
+            self.process.start()
+        theirs.close()
+
+    def ask(self, task: str, *arguments: Any, log: Path | None = None) -> None:
+        """Send a task; what it prints goes to the file `log`."""
+        with suppress(BrokenPipeError):  # a dead worker is noticed when its answer is read
+            self.connection.send((task, arguments, log))
+
+    def answer(self, timeout: float | None = None) -> Any:
+        """The result of the task, or TaskFailed, or WorkerDied."""
+        try:
+            if not self.connection.poll(timeout):
+                raise TimeoutError
+            kind, value, details = self.connection.recv()
+        except (EOFError, ConnectionResetError) as error:
+            self.process.join()
+            raise WorkerDied(self.process.exitcode or 0) from error
+        if kind == "done":
+            return value
+        raise TaskFailed(value, kind == "refused", details)
+
+    def call(self, task: str, *arguments: Any, log: Path | None = None) -> Any:
+        """Ask and wait."""
+        self.ask(task, *arguments, log=log)
+        return self.answer()
+
+    def terminate(self) -> None:
+        """Ask the process to save what it is doing and to end."""
+        with suppress(OSError):
+            self.process.terminate()
+
+    def join(self, patience: float) -> None:
+        """Wait for the end of the process; one that takes too long, or an impatient user, has it killed."""
+        try:
+            self.process.join(max(0.0, patience))
+        finally:
+            if self.process.is_alive():
+                self.process.kill()
+            self.connection.close()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Start a process whole: Ctrl-C and its like are held back until it has begun, and it begins deaf to them.
+
+    A process that is interrupted while it is being started would print a traceback. The mask is inherited; `serve`
+    listens to SIGTERM again, and never to what a terminal sends to all of its processes at once.
+    """
+    came: list[int] = []
+    kept: dict[int, Any] = {}
+    with suppress(ValueError):  # not the main thread, where no handler of Python runs
+        for number in STOPS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                kept[number] = signal.signal(number, lambda number, _: came.append(number))
+    if hasattr(signal, "pthread_sigmask"):
+        start_tracker()  # which would take away the mask if it were started below it
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    try:
+        yield
+    finally:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+def start_tracker() -> None:
+    """Start multiprocessing's own helper, which clears away what a killed worker left, and need not tell the user."""
+    sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")  # handed on to its command line
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.pop()
+
+
+def serve(connection: Connection) -> None:
+    """The worker's loop: ends when the study closes its end."""
+    listen()
+    console = os.dup(1), os.dup(2)
+    try:
+        from weft.studies.engine import tasks
+
+        while True:
+            task, arguments, log = connection.recv()
+            connection.send(attempt(getattr(tasks, task), arguments, log, console))
+    except (EOFError, KeyboardInterrupt, OSError):  # the study has closed its end, or is gone
+        os._exit(0)  # taking torch apart would take seconds, and nothing is left to be written
+
+
+def listen() -> None:
+    """Heed the study alone: its SIGTERM, and its death."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    machine.ends_with_parent()
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    threading.Thread(target=end_with_study, daemon=True).start()
+
+
+def end_with_study() -> None:
+    """Once the study is dead, have the run save at its next step; if it takes too long, end without it.
+
+    A run that is ended so loses the steps since its last checkpoint, and frees its folder for the study's next start.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    signal.raise_signal(signal.SIGTERM)
+    time.sleep(PATIENCE)
+    until = time.monotonic() + WRITING
+    while disk.writing() and time.monotonic() < until:
+        time.sleep(0.01)
+    os._exit(128 + signal.SIGTERM)
+
+
+def attempt(
+    function: Any, arguments: tuple[Any, ...], log: Path | None, console: tuple[int, int]
+) -> tuple[str, Any, str]:
+    """Call a task with its output in the log; whatever it raises becomes an answer: kind, value, details."""
+    try:
+        if log is not None:
+            redirect(log)
+        return "done", function(*arguments), ""
+    except WeftError as error:
+        if log is not None:  # else the study alone says it
+            print(error, file=sys.stderr)
+        return "refused", str(error), ""
+    except Exception as error:
+        if log is not None:
+            traceback.print_exc()
+        return "failed", f"{type(error).__name__}: {error}", traceback.format_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(console[0], 1)
+        os.dup2(console[1], 2)
+
+
+def redirect(log: Path) -> None:
+    """Let all that this process prints, compiled code included, go to a file."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)

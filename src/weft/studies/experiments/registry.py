@@ -1,0 +1,163 @@
+"""The studies by name: what each asks, and how it is run and shown. Loads nothing heavy until a study is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError, nearest
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a study is to be run; the last four are for the experiments on text."""
+
+    folder: Path
+    source: str
+    seeds: int | None
+    steps: int | None
+    command: str
+    say: Say
+    scale: str = "cpu"
+    budget: str | None = None
+    tasks: tuple[str, ...] = ()
+    encoder: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A study: its question, and the functions that run it and show what is in its folder."""
+
+    title: str
+    run: Callable[[Request], None]
+    show: Callable[[Path], None]
+    source: str = "digits"
+    """what it runs on unless told otherwise"""
+    text: bool = False
+    """whether it is an experiment on text, which has a scale"""
+
+
+def run_e1(request: Request) -> None:
+    show_e1(request.folder)
+
+
+def show_e1(folder: Path) -> None:
+    """Tables 1 and 4: computed, so there is nothing to keep."""
+    from rich.table import Table
+
+    from weft.studies.experiments.e1_counts import specifications
+    from weft.terminal import console
+
+    table = Table("network", "layers", "patch", "tokens", "channels", "hidden", "token hidden", "parameters",
+                  "without head", "multiply-adds", "published, M", box=None)  # fmt: skip
+    for spec in specifications():
+        sizes = (spec.depth, spec.patch, spec.tokens, spec.channels, spec.hidden, spec.token_hidden or "–")
+        counts = (f"{spec.parameters:,}", f"{spec.without_head:,}", f"{spec.macs:,}")
+        published = "–" if spec.published is None else f"{spec.published:g} {'✓' if spec.agrees else '✗'}"
+        table.add_row(spec.name, *map(str, sizes), *counts, published)
+    console(width=160).print(table)
+
+
+def run_e10(request: Request) -> None:
+    """Families at equal multiply-adds with five seeds."""
+    from weft.studies.compare.comparison import ComparisonConfig, compare
+    from weft.studies.engine.folder_lock import concluded
+
+    asked = ComparisonConfig(source=request.source, match="macs", seeds=request.seeds or 5, steps=request.steps)
+    work = partial(compare, asked, request.folder, request.command, request.say)
+    concluded(request.folder, work, show_comparison)
+
+
+def show_comparison(folder: Path) -> None:
+    from weft.report.table import show
+    from weft.studies.results.drawing import draw
+
+    show(draw(folder))
+    print(f"report: {folder / 'report.html'}")
+
+
+def run_e11(request: Request) -> None:
+    from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.e11_training_issues import STEPS, run_claims
+
+    seeds, steps = request.seeds or 5, request.steps or STEPS
+    work = partial(run_claims, request.folder, request.source, seeds, steps, request.command, request.say)
+    concluded(request.folder, work, show_e11)
+
+
+def show_e11(folder: Path) -> None:
+    """One verdict a claim, and the report with the runs behind them."""
+    from weft.disk import claim, write_bytes
+    from weft.report.page import render
+    from weft.studies.engine.study import read_stored
+    from weft.studies.experiments.e11_training_issues import FILE, Judged
+    from weft.studies.results.load import collect
+    from weft.studies.results.summary import summarise
+
+    if not (folder / FILE).is_file():
+        raise WeftError(f"{folder} has no verdicts yet; `weft study run e11` makes them, or goes on")
+    verdicts = [
+        asdict(verdict) for verdict in read_stored(folder / FILE, list[Judged], "`weft study run e11` judges again")
+    ]
+    summary: dict[str, Any] = summarise(collect(folder)) | {"verdicts": verdicts, "recommendation": ""}
+    write_bytes(claim(folder / "report.html"), render(summary).encode())
+    for verdict in verdicts:
+        print(verdict["sentence"])
+    print(f"report: {folder / 'report.html'}")
+
+
+def run_table(name: str, request: Request) -> None:
+    """E4 to E7: a table of the course work at a scale."""
+    from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
+    from weft.studies.experiments.text_tables.run_experiment import run_experiment
+    from weft.studies.experiments.text_tables.scales import find_scale
+    from weft.studies.experiments.text_tables.tables import EXPERIMENTS
+
+    scale = at_scale(EXPERIMENTS[name], find_scale(request.scale), request.steps, request.budget)
+    asked = Asked(
+        EXPERIMENTS[name],
+        scale,
+        request.source,
+        request.folder,
+        request.seeds or scale.seeds,
+        request.command,
+        request.say,
+        named_tasks(EXPERIMENTS[name], request.source, request.tasks),
+        request.encoder,
+    )
+    concluded(request.folder, partial(run_experiment, asked), show_table)
+
+
+def show_table(folder: Path) -> None:
+    from weft.studies.experiments.text_tables.drawing import draw, show
+
+    show(draw(folder))
+    print(f"report: {folder / 'report.html'}")
+
+
+def table(name: str, title: str) -> Entry:
+    return Entry(title, partial(run_table, name), show_table, "pydocs", text=True)
+
+
+STUDIES: dict[str, Entry] = {
+    "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1),
+    "e4": table("e4", "table 6: perplexity of the four gates at equal parameters"),
+    "e5": table("e5", "table 7: BERT against gMLP as depth grows"),
+    "e6": table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),
+    "e7": table("e7", "table 9: aMLP against gMLP and BERT"),
+    "e10": Entry("is attention, is convolution, needed? the families at equal budget", run_e10, show_comparison),
+    "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),
+}
+
+
+def find(name: str) -> Entry:
+    """A study by name."""
+    if name.lower() not in STUDIES:
+        raise WeftError(f"there is no study {name!r}; {nearest(name, STUDIES)} there are {', '.join(STUDIES)}")
+    return STUDIES[name.lower()]

@@ -1,0 +1,121 @@
+"""What was asked of an experiment, and the configurations of its runs. Loads no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.data.config import TransformConfig
+from weft.data.corpus.config import CorpusConfig, TokenizingConfig
+from weft.errors import WeftError
+from weft.studies.experiments.text_tables.design import Entrant, Experiment, entrants_of
+from weft.studies.experiments.text_tables.scales import Scale
+from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
+from weft.training.pretraining.config import PretrainConfig
+
+EVALUATIONS = 8  # points of a pre-training curve on the selection split
+TASK_EVALUATIONS = 4
+DECAY = 0.01  # Liu et al. 2021, appendix
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An experiment at a scale on a corpus, in a folder."""
+
+    experiment: Experiment
+    scale: Scale
+    source: str
+    folder: Path
+    seeds: int
+    command: str
+    say: Callable[[str], None]
+    tasks: dict[str, str] = field(default_factory=dict)  # name -> source, for fine-tuning
+    encoder: str | None = None  # folder of a trained encoder; without one, it is trained here
+
+    @property
+    def entrants(self) -> list[Entrant]:
+        return entrants_of(self.experiment, self.scale, self.encoder)
+
+    def decides(self) -> dict[str, Any]:
+        """What must stay the same while a folder's runs go on; more seeds may be added."""
+        scale = {"steps": self.scale.steps, "budget": self.scale.budget}
+        return {"source": self.source, **scale, "tasks": self.tasks, "encoder": self.encoder}
+
+
+def pretraining(asked: Asked, entrant: Entrant, seed: int, steps: int, rows: int) -> PretrainConfig:
+    """The pre-training run of a row; `rows` are the training sequences, so that evaluations come out evenly."""
+    scale = asked.scale
+    epochs = steps * scale.batch / max(rows, 1)
+    return PretrainConfig(
+        source=asked.source,
+        model=entrant.model,
+        network=entrant.network,
+        seed=seed,
+        reading=CorpusConfig(select=0.005),  # evaluations must not take the time of training
+        transform=TokenizingConfig(vocab_size=scale.vocabulary, max_length=scale.length),
+        optimisation=OptimisationConfig(batch_size=scale.batch, lr=scale.rate, weight_decay=DECAY),
+        budget=BudgetConfig(steps=steps),
+        execution=execution(scale, max(epochs / EVALUATIONS, 1e-6)),
+    )
+
+
+def from_scratch(asked: Asked, entrant: Entrant, task: str, seed: int) -> RunConfig:
+    """The run of a row on a task without any pre-training; in time it is like any other run of the row on the task."""
+    scale = asked.scale
+    return RunConfig(
+        source=asked.tasks[task],
+        model=entrant.model,
+        network={**entrant.network, "depth": max(1, entrant.network["depth"])},
+        seed=seed,
+        transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
+        optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=scale.scratch_rate, weight_decay=DECAY),
+        budget=BudgetConfig(epochs=scale.task_epochs),
+        execution=execution(scale, scale.task_epochs / TASK_EVALUATIONS),
+    )
+
+
+def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str) -> FinetuneConfig:
+    """The run of a row on a task from trained weights: its own, which all move, or an encoder's, which stay."""
+    scale, frozen = asked.scale, entrant.start == "embeddings"
+    above = frozen and entrant.deep  # a linear probe has no network of its own
+    rate = scale.scratch_rate if frozen else scale.task_rate
+    return FinetuneConfig(
+        source=asked.tasks[task],
+        start=start,
+        model=entrant.model if above else "",
+        network=entrant.network if above else {},
+        seed=seed,
+        transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
+        thawing=ThawingConfig(frozen=frozen),
+        optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=rate, weight_decay=DECAY, sched="linear"),
+        budget=BudgetConfig(epochs=scale.task_epochs),
+        execution=execution(scale, scale.task_epochs / TASK_EVALUATIONS),
+    )
+
+
+def execution(scale: Scale, eval_every: float) -> ExecutionConfig:
+    """One form of computation for all arms, so that a prediction made before the first run holds for the last."""
+    precision: Literal["auto", "float32"] = "auto" if scale.name == "paper" else "float32"
+    return ExecutionConfig(precision=precision, compile="no", eval_every=eval_every)
+
+
+def named_tasks(experiment: Experiment, corpus: str, sources: tuple[str, ...]) -> dict[str, str]:
+    """The tasks by the names of their columns: `sst2` and `mnli` are recognised, others go by their source's name."""
+    if not experiment.tasks:
+        return {}
+    names = [Path(source).stem.lower() for source in sources or (corpus,)]
+    known = [next((task for task in ("sst2", "mnli") if task in name.replace("-", "")), name) for name in names]
+    if len(set(known)) < len(known):
+        raise WeftError(f"--tasks names {known[0]} twice; give each task once")
+    return dict(zip(known, sources or (corpus,), strict=True))
+
+
+def at_scale(experiment: Experiment, scale: Scale, steps: int | None, budget: str | None) -> Scale:
+    """The scale with the length of its pre-training runs that was asked for, or that the experiment has there."""
+    if budget is not None:
+        return replace(scale, steps=None, budget=budget)
+    steps = scale.steps if steps is None else steps
+    return replace(scale, steps=steps, budget=experiment.budget if steps is None else None)

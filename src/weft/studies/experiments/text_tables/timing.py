@@ -1,0 +1,92 @@
+"""Times every row of an experiment on this machine, as it will be run, and derives the steps and the prediction."""
+
+from __future__ import annotations
+
+from weft.errors import WeftError
+from weft.studies.engine.runner import Pool, choose_schedule
+from weft.studies.experiments.text_tables.design import ENCODER, PERPLEXITY
+from weft.studies.experiments.text_tables.forecast import Prediction
+from weft.studies.experiments.text_tables.jobs import Known
+from weft.studies.experiments.text_tables.run_configs import (
+    EVALUATIONS,
+    TASK_EVALUATIONS,
+    Asked,
+    from_scratch,
+    pretraining,
+)
+from weft.training.config import seconds
+from weft.training.run.kinds import AnyConfig
+
+SHORTEST = 10  # steps of a run that a budget must have room for
+
+Parts = dict[tuple[str, str], AnyConfig]  # row, part -> a run that can be timed before anything is trained
+Costs = dict[tuple[str, str], tuple[float, float]]  # seconds of a step, and of an evaluation
+
+
+def predict(asked: Asked, pool: Pool, known: Known) -> Prediction:
+    """Choose a schedule, time a step and an evaluation of everything, and add up."""
+    parts = timeable(asked, known)
+    choose_schedule(pool, parts.values(), asked.say)
+    costs = dict(zip(parts, timed(asked, pool, list(parts.values())), strict=True))
+    steps = steps_of(asked, costs)
+    found: dict[str, dict[str, float]] = {}
+    for (row, part), (step, each) in costs.items():
+        pretrained = part == PERPLEXITY
+        work = steps * step if pretrained else task_steps(asked, known, part) * step
+        found.setdefault(row, {})[part] = work + (EVALUATIONS if pretrained else TASK_EVALUATIONS) * each
+    return Prediction(
+        experiment=asked.experiment.name,
+        scale=asked.scale.name,
+        asked=asked.decides(),
+        steps=steps,
+        seconds=found,
+        workers=len(pool.workers),
+        threads=pool.threads,
+        price_per_hour=next(iter(parts.values())).execution.price_per_hour,
+        tasks=asked.tasks,
+    )
+
+
+def timeable(asked: Asked, known: Known) -> Parts:
+    """Runs that take the time of those to come: on a task, each row as if it were trained from scratch."""
+    parts: Parts = {
+        (entrant.name, PERPLEXITY): pretraining(asked, entrant, 0, 1, known.corpus.rows)
+        for entrant in asked.entrants
+        if entrant.start == "pretrained"
+    }
+    for entrant in asked.entrants:
+        if entrant.name != ENCODER:
+            parts |= {(entrant.name, task): from_scratch(asked, entrant, task, 0) for task in asked.tasks}
+    return parts
+
+
+def task_steps(asked: Asked, known: Known, task: str) -> int:
+    return max(1, round(asked.scale.task_epochs * known.tasks[task].rows / asked.scale.task_batch))
+
+
+def timed(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[float, float]]:
+    """Seconds of a step and of an evaluation of each, with all workers busy as they will be."""
+    found: list[tuple[float, float]] = []
+    width = len(pool.workers)
+    for first in range(0, len(configs), width):
+        wave = [configs[number % len(configs)] for number in range(first, first + width)]  # the last one filled up
+        for worker, config in zip(pool.workers, wave, strict=True):
+            worker.ask("run_seconds", config, pool.threads, asked.scale.probe)
+        found += pool.answers("run_seconds", pool.workers)
+    return found[: len(configs)]
+
+
+def steps_of(asked: Asked, costs: Costs) -> int:
+    """The steps of pre-training asked for, or those for which a mean run takes the budget."""
+    if asked.scale.steps is not None:
+        return asked.scale.steps
+    trained = [cost for (_, part), cost in costs.items() if part == PERPLEXITY]
+    if not trained:
+        return 0
+    budget = seconds(asked.scale.budget or "")
+    step, each = (sum(parts) / len(trained) for parts in zip(*trained, strict=True))
+    steps = int((budget - EVALUATIONS * each) / step)
+    if steps < SHORTEST:
+        least = SHORTEST * step + EVALUATIONS * each
+        raise WeftError(f"--budget {asked.scale.budget} is too short for a run here; give at least {least:.0f}s")
+    return steps

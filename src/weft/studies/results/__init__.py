@@ -1,0 +1,1 @@
+"""From the records of runs to tables, summaries and examples."""

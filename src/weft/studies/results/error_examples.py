@@ -1,0 +1,81 @@
+"""Examples that the best arm gets wrong, with their pictures or words, kept beside the runs for the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.disk import Damaged, write_json
+from weft.studies.engine.runner import Pool
+from weft.studies.engine.study import Study, read_whole
+from weft.studies.results.load import Result, collect
+from weft.studies.results.summary import selected
+from weft.training.config import RunConfig
+
+FILE = "mistakes.json"
+MOST = 12
+
+
+@dataclass(frozen=True)
+class Example:
+    """A mistake, besides its picture or its words."""
+
+    target: int
+    predicted: int
+    confidence: float
+    wrong: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The shape of mistakes.json."""
+
+    arm: str
+    examples: list[Example]
+
+
+def keep_mistakes(study: Study, pool: Pool) -> None:
+    """Write mistakes.json: what the arm that selection prefers gets wrong, the commonest mistakes of all arms first."""
+    done = [result for result in collect(study.folder).results if result.finished and result.share == 1]
+    if not done or study.facts.task == "regression":
+        return
+    chosen = max(done, key=selected)
+    rows = common_mistakes(chosen, done)
+    config = next(job.labelled for job in study.jobs if job.arm == chosen.arm)
+    shown = pool.first(
+        "show", RunConfig(source=config.source, reading=config.reading, transform=config.transform), rows
+    )
+    write_json(study.folder / FILE, {"arm": chosen.arm, "examples": [
+        {**about(chosen, done, row), **example} for row, example in zip(rows, shown, strict=True)
+    ]})  # fmt: skip
+
+
+def common_mistakes(chosen: Result, every: list[Result]) -> list[int]:
+    """Numbers of the examples that `chosen` gets wrong, those that most runs get wrong first."""
+    wrong = np.mean([miss(result) for result in every], axis=0)
+    own = np.flatnonzero(miss(chosen))
+    return [int(row) for row in own[np.argsort(-wrong[own], kind="stable")][:MOST]]
+
+
+def miss(result: Result) -> Any:
+    assert result.predictions is not None
+    return result.predictions["predicted"] != result.predictions["target"]
+
+
+def about(chosen: Result, every: list[Result], row: int) -> dict[str, Any]:
+    """Truth, answer, confidence, and how many runs got it wrong."""
+    assert chosen.predictions is not None
+    found = {name: chosen.predictions[name][row].item() for name in ("target", "predicted", "confidence")}
+    return {**found, "wrong": sum(bool(miss(result)[row]) for result in every), "of": len(every)}
+
+
+def read_mistakes(folder: Path) -> dict[str, Any]:
+    """What `keep_mistakes` wrote, or nothing."""
+    try:
+        return read_whole(folder / FILE, Kept, "")
+    except Damaged:
+        return {"arm": "", "examples": []}

@@ -1,0 +1,163 @@
+"""Records and predictions back from the disk, whole or not: what cannot be used is left out with a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.disk import Damaged
+from weft.errors import WeftError
+from weft.networks.registry import REGISTRY, configured
+from weft.studies.compare.candidates import CLASSICAL, Arm, group_of
+from weft.studies.engine.study import read_study, why_missing
+from weft.studies.statistics.intervals import Scores
+from weft.training.storage import record_schema
+from weft.training.storage.predictions import Predictions, read_predictions
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run: its record and predictions, or why there are none."""
+
+    arm: str
+    seed: int
+    share: float
+    path: Path
+    record: dict[str, Any] | None = None
+    predictions: Predictions | None = None
+    reason: str = ""
+    log: str = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.record is not None and self.record["status"] == "finished" and self.predictions is not None
+
+
+@dataclass(frozen=True)
+class Collection:
+    """All that a folder of results holds."""
+
+    study: dict[str, Any]
+    arms: list[Arm]
+    results: list[Result]
+    problems: list[str]
+
+
+def collect(folder: Path) -> Collection:
+    """The results of a study's folder, or of any folder with run folders below it."""
+    if not folder.is_dir():
+        raise WeftError(f"there is no folder {folder}; give the one that a comparison, or your runs, are in")
+    study = read_study(folder)
+    return of_study(folder, study) if study is not None else of_runs(folder)
+
+
+def of_study(folder: Path, study: dict[str, Any]) -> Collection:
+    problems: list[str] = []
+    results = []
+    for run in study["runs"]:
+        path = folder / "runs" / run["name"]
+        result = Result(run["arm"], run["seed"], run["share"], path)
+        results.append(completed(result, folder, problems))
+    return Collection(study, [Arm(**arm) for arm in study["arms"]], results, problems)
+
+
+def completed(result: Result, folder: Path, problems: list[str]) -> Result:
+    """A result with its record and predictions, or with the reason why it has none."""
+    if not (result.path / "record.json").is_file():
+        why = why_missing(folder, result.path.name)
+        return replace(result, reason=why.reason, log=why.log)
+    try:
+        record = read_record(result.path / "record.json")
+        if record["status"] != "finished":
+            log = f"logs/{result.path.name}.txt"
+            return replace(result, record=record, reason=str(record.get("reason", "failed")), log=log)
+        if record["metric"] not in ("accuracy", "r2"):
+            raise WeftError(f"{result.path} is judged by its {record['metric']}, not by examples, and was left out")
+        return replace(result, record=record, predictions=read_predictions(result.path))
+    except WeftError as error:
+        problems.append(str(error))
+        return replace(result, reason="its record cannot be read")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record, checked for what tables need."""
+    try:
+        return record_schema.read_record(path)
+    except Damaged as error:
+        raise Damaged(f"{error}; it was left out") from error
+
+
+def of_runs(folder: Path) -> Collection:
+    """Every run below a folder on the source that most of them share; arms are told apart by their configuration."""
+    problems: list[str] = []
+    found: list[tuple[Path, dict[str, Any]]] = []
+    for path in sorted(folder.rglob("record.json")):
+        try:
+            found.append((path.parent, read_record(path)))
+        except WeftError as error:
+            problems.append(str(error))
+    if not found:
+        why = f" ({problems[0]})" if problems else ""
+        raise WeftError(f"{folder} holds no finished run{why}; `weft compare` or `weft train` makes some")
+    source, count = Counter(record["source"]["fingerprint"] for _, record in found).most_common(1)[0]
+    if count < len(found):
+        problems.append(f"{len(found) - count} runs on another source were left out")
+    same = [(path, record) for path, record in found if record["source"]["fingerprint"] == source]
+    arms, names = arms_of([record for _, record in same])
+    results = [
+        completed(Result(name, record["config"]["seed"], 1.0, path), folder, problems)
+        for (path, record), name in zip(same, names, strict=True)
+    ]
+    return Collection(as_study(folder, same[0][1]), arms, results, problems)
+
+
+def as_study(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """What study.json would say of runs that nobody planned together."""
+    facts = {"name": record["source"]["name"], "notes": record["source"]["notes"], "classes": []}
+    return {"title": f"runs in {folder}", "match": "none", "budget": "", "command": "", "notes": [], "facts": facts}
+
+
+def arms_of(records: list[dict[str, Any]]) -> tuple[list[Arm], list[str]]:
+    """The arms that records belong to, and each record's arm: equal configurations but for the seed are one arm."""
+    keys = [
+        json.dumps({k: v for k, v in r["config"].items() if k not in ("seed", "execution")}, sort_keys=True)
+        for r in records
+    ]
+    arms: dict[str, Arm] = {}
+    for key, record in zip(keys, records, strict=True):
+        if key in arms:
+            continue
+        model, network = record["config"]["model"], record["config"]["network"]
+        same = sum(arm.model == model for arm in arms.values())
+        arms[key] = describe(f"{model}-{same + 1}" if same else model, model, network)
+    return list(arms.values()), [arms[key].name for key in keys]
+
+
+def describe(name: str, model: str, network: dict[str, Any]) -> Arm:
+    """An arm from what its record says of it."""
+    if model in CLASSICAL.values():
+        return Arm(name, model, "classical")
+    if model not in REGISTRY:
+        return Arm(name, model, "hybrid", network)
+    config = configured(model, **network)
+    return Arm(name, model, group_of(config), network, hasattr(config, "mixer"))
+
+
+def scores_of(results: list[Result]) -> Scores:
+    """(seeds, examples): right or wrong, or for regression the share of an example in R²."""
+    return np.stack([score(result.predictions, result.record) for result in results])  # type: ignore[arg-type]
+
+
+def score(predictions: Predictions, record: dict[str, Any]) -> NDArray[np.float64]:
+    """Per-example scores whose mean is the metric of the record."""
+    predicted, target = predictions["predicted"].astype(np.float64), predictions["target"].astype(np.float64)
+    if record["metric"] == "accuracy":
+        return (predicted == target).astype(np.float64)
+    spread = float(target.var())
+    return 1 - (predicted - target) ** 2 / spread if spread else np.zeros_like(target)

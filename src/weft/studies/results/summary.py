@@ -1,0 +1,250 @@
+"""From results to one plain dictionary that every table, chart and page is drawn from."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+from typing import Any
+
+import numpy as np
+
+from weft.studies.compare.candidates import Arm
+from weft.studies.results.inference_speed import Inference, read_inference
+from weft.studies.results.load import Collection, Result, scores_of
+from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
+from weft.studies.statistics.verdicts import Contender, Verdict, answer, recommend
+from weft.training.config import RunConfig
+from weft.training.storage import yaml_file
+
+POINTS = 200  # of a drawn curve: more than a screen shows
+
+
+def summarise(collection: Collection) -> dict[str, Any]:
+    """Rows, verdicts, differences, curves, confusions and problems, ready for JSON."""
+    study, facts = collection.study, collection.study["facts"]
+    whole = [result for result in collection.results if result.share == 1]
+    by_arm = {arm.name: [result for result in whole if result.arm == arm.name] for arm in collection.arms}
+    problems = collection.problems + comparable(by_arm)
+    contenders = [made for arm in collection.arms if (made := contender(arm, by_arm[arm.name], study["match"]))]
+    metric = next((r.record["metric"] for r in whole if r.record is not None), "accuracy")
+    unit = "points" if metric == "accuracy" else "value"
+    rows = [row(arm, by_arm[arm.name]) for arm in collection.arms]
+    rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
+    return {
+        "title": study["title"],
+        "source": {"name": called(facts["name"]), "classes": facts["classes"], "notes": facts["notes"]},
+        "match": study["match"],
+        "budget": study["budget"],
+        "command": study["command"],
+        "notes": study["notes"] + [note for note in [study.get("overhead", "")] if note],
+        "metric": metric,
+        "unit": unit,
+        "recommendation": recommend(contenders),
+        "verdicts": [as_row(verdict) for verdict in answer(contenders, unit, study["match"])],
+        "rows": rows,
+        "pairs": pairs(contenders),
+        "curves": {arm.name: curves(by_arm[arm.name]) for arm in collection.arms if not arm.fixed},
+        "confusion": {name: total for name, results in by_arm.items() if (total := confusion(results)) is not None},
+        "learning": learning(collection),
+        "environment": environment(whole),
+        "problems": problems,
+    }
+
+
+def called(source: str) -> str:
+    """A source as a heading has it: the last part of a path."""
+    return source if source.startswith("hub:") else source.rstrip("/").rpartition("/")[2] or source
+
+
+def comparable(by_arm: dict[str, list[Result]]) -> list[str]:
+    """Drop, with a sentence, results judged on other examples than the first."""
+    problems: list[str] = []
+    targets = None
+    for results in by_arm.values():
+        for result in [result for result in results if result.finished]:
+            assert result.predictions is not None
+            found = result.predictions["target"]
+            targets = found if targets is None else targets
+            if found.shape != targets.shape or not np.array_equal(found, targets):
+                results.remove(result)
+                problems.append(f"{result.path} was judged on other examples than the rest and was left out")
+    return problems
+
+
+def contender(arm: Arm, results: list[Result], match: str = "none") -> Contender | None:
+    """An arm as the statistics see it, or None if no run of it finished.
+
+    Cost is the time of training; where that is equal by design, what a prediction takes.
+    """
+    done = [result for result in results if result.finished]
+    if not done:
+        return None
+    selection = float(np.mean([selected(result) for result in done]))
+    cost = mean([NUMBERS["macs" if match == "seconds" else "seconds"](result.record) for result in done]) or 0.0
+    return Contender(arm.name, arm.group, scores_of(done), selection, cost, arm.tokens, arm.fixed)
+
+
+def selected(result: Result) -> float:
+    """The best metric on the selection split, which chose the weights that were reported."""
+    assert result.record is not None
+    return max((e["select_metric"] for e in result.record["curve"] if "select_metric" in e), default=-math.inf)
+
+
+def estimate(value: Estimate) -> dict[str, float]:
+    return {"mean": value.mean, "low": value.low, "high": value.high}
+
+
+def as_row(verdict: Verdict) -> dict[str, Any]:
+    found = {name: getattr(verdict, name) for name in ("question", "sentence", "shown", "preliminary")}
+    return {**found, "p": verdict.adjusted, **estimate(verdict.estimate)}
+
+
+def row(arm: Arm, results: list[Result]) -> dict[str, Any]:
+    """A line of the leaderboard: means over the finished seeds."""
+    done = [result for result in results if result.finished]
+    failed = [r for r in results if not r.finished]
+    found: dict[str, Any] = {
+        "name": arm.name,
+        "model": arm.model,
+        "group": arm.group,
+        "seeds": len(done),
+        "failures": [{"seed": r.seed, "reason": r.reason, "log": r.log} for r in failed],
+        "commands": [command_of(result.record) for result in done],
+        **dict.fromkeys(NUMBERS),
+        **dict.fromkeys(("score", "low", "high", "lr")),
+    }
+    if not done:
+        return found
+    total = mean_of(scores_of(done))
+    least = 0.0 if done[0].record["metric"] == "accuracy" else -math.inf  # type: ignore[index]
+    found |= {"score": total.mean, "low": max(total.low, least), "high": min(total.high, 1.0)}
+    found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
+    found["lr"] = (done[0].record or {}).get("plan", {}).get("lr")
+    inference = next((i for r in done if (i := inference_of(r)) is not None), None)
+    tokens = inference.tokens if inference is not None else None
+    found["tokens"] = tokens is not None
+    found["train_speed"] = found["train_speed"] and found["train_speed"] * (tokens or 1.0)
+    if inference is not None:
+        found |= {"speed": inference.throughput * (tokens or 1.0), "latency": inference.latency}
+    return found
+
+
+NUMBERS: dict[str, Any] = {
+    "parameters": lambda record: record["parameters"],
+    "macs": lambda record: record.get("multiply_adds"),
+    "train_speed": lambda record: record["throughput"] / record.get("environment", {}).get("threads", 1),
+    "speed": lambda record: None,
+    "latency": lambda record: None,
+    "memory": lambda record: record.get("peak_memory"),
+    "seconds": lambda record: record["wall_seconds"],
+    "core_seconds": lambda record: record["wall_seconds"] * record.get("environment", {}).get("threads", 1),
+    "money": lambda record: record.get("cost"),
+    "steps": lambda record: record.get("steps"),
+}
+
+
+def mean(values: list[Any]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def inference_of(result: Result) -> Inference | None:
+    """What was measured of a run's speed in use, if it was."""
+    record = result.record or {}
+    return Inference(**record["inference"]) if "inference" in record else read_inference(result.path)
+
+
+def pairs(contenders: list[Contender]) -> list[dict[str, Any]]:
+    """The difference of every two arms, corrected over all of them."""
+    both = list(itertools.combinations(contenders, 2))
+    found = corrected([difference(first.scores, second.scores) for first, second in both])
+    return [
+        {"first": a.name, "second": b.name, "p": p, **estimate(value)}
+        for (a, b), (value, p) in zip(both, found, strict=True)
+    ]
+
+
+def curves(results: list[Result]) -> dict[str, Any]:
+    """Selection metric and training loss by epoch: mean, lowest and highest over the seeds, on a common grid."""
+    return {
+        "metric": spread(results, "evaluation", "select_metric"),
+        "loss": spread(results, "train", "loss"),
+    }
+
+
+def spread(results: list[Result], kind: str, name: str) -> dict[str, list[float]] | None:
+    lines = []
+    for result in results:
+        events = [e for e in (result.record or {}).get("curve", []) if e["kind"] == kind and finite(e.get(name))]
+        if events:
+            lines.append((np.array([e["epoch"] for e in events]), np.array([e[name] for e in events])))
+    if not lines:
+        return None
+    first, last = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
+    count = min(POINTS, max(len(x) for x, _ in lines))
+    grid = np.linspace(first, max(first, last), count)
+    values = np.stack([np.interp(grid, x, y) for x, y in lines])
+    rounded = {"x": grid, "mean": values.mean(0), "low": values.min(0), "high": values.max(0)}
+    return {key: [float(f"{number:.5g}") for number in line] for key, line in rounded.items()}
+
+
+def finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def confusion(results: list[Result]) -> list[list[int]] | None:
+    """Counts (true class, predicted class) added up over the seeds."""
+    found = [r.record["metrics"]["confusion"] for r in results if r.finished and "confusion" in r.record["metrics"]]  # type: ignore[index]
+    return np.sum(found, axis=0).tolist() if found else None
+
+
+def learning(collection: Collection) -> list[dict[str, Any]]:
+    """Score of each arm by share of the training rows; empty unless a learning curve was asked for."""
+    shares = sorted({result.share for result in collection.results})
+    points = []
+    for arm, share in itertools.product(collection.arms, shares) if len(shares) > 1 else []:
+        done = [r for r in collection.results if r.arm == arm.name and r.share == share and r.finished]
+        if done:
+            points.append({"arm": arm.name, "share": share, **estimate(mean_of(scores_of(done)))})
+    return points
+
+
+def environment(results: list[Result]) -> dict[str, Any]:
+    """Where the runs were computed."""
+    return next((dict(r.record["environment"]) for r in results if r.record and "torch" in r.record["environment"]), {})
+
+
+# ---- The command that repeats a run, from its record.
+
+FLAGS = {("reading", "seed"): "split-seed"}  # where a flag is not called as its field
+
+
+def command_of(record: dict[str, Any] | None) -> str:
+    """`weft train SOURCE --model NAME …` with every setting that is not the default."""
+    if record is None:
+        return ""
+    config, usual = record["config"], yaml_file.to_dict(RunConfig())
+    if "+" in config["model"] or config["model"] == "logistic":
+        return f"weft compare {shlex.quote(config['source'])}  # {config['model']} is fitted by the comparison"
+    words = ["weft", "train", config["source"], "--model", config["model"]]
+    if config["network"]:
+        words += ["--network", *(f"{key}={plain(value)}" for key, value in config["network"].items())]
+    words += ["--seed", str(config["seed"])]
+    for section, fields in config.items():
+        for name, value in fields.items() if isinstance(fields, dict) and section != "network" else ():
+            if value != usual[section].get(name):
+                words += flag(FLAGS.get((section, name), name.replace("_", "-")), value)
+    return shlex.join(words)
+
+
+def flag(name: str, value: Any) -> list[str]:
+    """A setting as words of a command line."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+
+
+def plain(value: Any) -> str:
+    """A value of `--network KEY=VALUE`, without spaces."""
+    return str(list(value) if isinstance(value, tuple) else value).replace(" ", "")

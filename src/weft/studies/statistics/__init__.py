@@ -1,0 +1,1 @@
+"""Intervals over examples and seeds, and the verdicts drawn from them."""

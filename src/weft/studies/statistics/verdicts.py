@@ -1,0 +1,150 @@
+"""What a comparison says, in plain language, and never more than its numbers do.
+
+Which arm stands for a group is chosen by the selection split; it is then judged on the reporting split, which had no
+part in the choice. A difference is claimed when its Holm-corrected p-value over all questions is below 5 %, and is
+called preliminary below five seeds. Everything else is "no difference shown". Intervals are widened by the same
+correction, so that one leaves 0 out exactly where a difference is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference, holm
+
+Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]
+
+ENOUGH = 5  # seeds for a claim that is not called preliminary
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An arm as the statistics see it: scores (seeds, examples) on the reporting split, and how selection saw it."""
+
+    name: str
+    group: Group
+    scores: Scores
+    selection: float  # mean metric on the selection split
+    cost: float = 0.0  # what "cheapest" goes by
+    tokens: bool = False  # whether it mixes tokens, so that the controls stand beside it
+    fixed: bool = False  # no seed changes it
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An answered question. `adjusted` is the p-value after Holm's correction."""
+
+    question: str
+    first: str
+    second: str
+    estimate: Estimate
+    adjusted: float
+    shown: bool
+    preliminary: bool
+    sentence: str
+
+
+def best(contenders: Iterable[Contender]) -> Contender | None:
+    """The arm that the selection split puts first."""
+    return max(contenders, key=lambda arm: arm.selection, default=None)
+
+
+def questions(arms: list[Contender]) -> list[tuple[str, str, Contender, Contender]]:
+    """(question, how the second is called, first, second) for every question that these arms can answer."""
+    networks = [arm for arm in arms if arm.group not in ("control", "classical")]
+
+    def of(*groups: Group) -> Contender | None:
+        return best(arm for arm in networks if arm.group in groups)
+
+    def named(part: str) -> Contender | None:
+        return best(arm for arm in arms if arm.group == "control" and part in arm.name)
+
+    perceptron, mixing, top = of("mlp"), best(arm for arm in networks if arm.tokens), best(networks)
+    classical = best(arm for arm in arms if arm.group == "classical")
+    asked = [
+        ("attention", "the best MLP", of("attention"), perceptron),
+        ("convolution", "the best MLP", of("convolution"), perceptron),
+        ("token mixing", "no mixing at all", mixing, named("identity")),
+        ("learned mixing", "fixed random mixing", mixing, named("random")),
+        ("a network", "the classical baseline", top, classical),
+    ]
+    return [(question, what, a, b) for question, what, a, b in asked if a is not None and b is not None and a != b]
+
+
+def answer(arms: list[Contender], unit: str, match: str) -> list[Verdict]:
+    """A verdict for every question, corrected together."""
+    asked = questions(arms)
+    estimates = corrected([difference(first.scores, second.scores) for _, _, first, second in asked])
+    return [
+        judge(question, what, first, second, estimate, p, unit, match)
+        for (question, what, first, second), (estimate, p) in zip(asked, estimates, strict=True)
+    ]
+
+
+def judge(
+    question: str, what: str, first: Contender, second: Contender, estimate: Estimate, p: float, unit: str, match: str
+) -> Verdict:
+    """The verdict on one difference, as a sentence."""
+    shown = p < LEVEL
+    preliminary = shown and too_few(first, second)
+    change = f"{signed(estimate.mean, unit)} {what}{matched(match)} ({first.name} against {second.name})"
+    interval = f"corrected 95 % interval {spread(estimate, unit)}"
+    if shown:
+        few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
+        text = f"{change}, {interval}{few}"
+    else:
+        text = f"no difference shown: {change}, {interval}"
+    return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, f"{question}: {text}")
+
+
+def recommend(arms: list[Contender]) -> str:
+    """Which arm to use: the cheapest of those that are not shown to be worse than the best."""
+    leader = best(arms)
+    if leader is None or len(arms) < 2:
+        return ""
+    others = [arm for arm in arms if arm is not leader]
+    estimates = [difference(leader.scores, arm.scores) for arm in others]
+    adjusted = holm([estimate.p for estimate in estimates])
+    pairs = list(zip(others, estimates, adjusted, strict=True))
+    equal = [leader, *(arm for arm, estimate, p in pairs if p >= LEVEL or estimate.mean < 0)]
+    cheapest = min(equal, key=lambda arm: arm.cost)
+    few = "" if all(not too_few(leader, arm) for arm in others) else " Preliminary: few seeds."
+    if len(equal) == 1:
+        return f"Use {leader.name}: it is shown to be better than every other arm.{few}"
+    rest = ", ".join(sorted(arm.name for arm in equal if arm is not cheapest))
+    return f"Use {cheapest.name}: the cheapest of the arms not shown to be worse than the best ({rest}).{few}"
+
+
+def too_few(*arms: Contender) -> bool:
+    return any(len(arm.scores) < ENOUGH and not arm.fixed for arm in arms)
+
+
+def seeds(*arms: Contender) -> int:
+    return min(len(arm.scores) for arm in arms if not arm.fixed)
+
+
+def matched(match: str) -> str:
+    """How the arms were made equal, for a sentence."""
+    words = {"params": "parameters", "macs": "multiply-adds", "seconds": "training time"}
+    return f" at equal {words[match]}" if match in words else ""
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference in words: `+1.9 points over`, `0.4 points below`; without points where the metric is no share."""
+    points = " points" if unit == "points" else ""
+    if value < 0:
+        return f"{number(-value, unit)}{points} below"
+    return f"+{number(value, unit)}{points} over"
+
+
+def spread(estimate: Estimate, unit: str) -> str:
+    return f"{number(estimate.low, unit)}…{number(estimate.high, unit)}"
+
+
+def number(value: float, unit: str) -> str:
+    """A score in its unit, with a true minus."""
+    scaled, digits = (100 * value, 1) if unit == "points" else (value, 3)
+    return f"{scaled:.{digits}f}".replace("-", "−")

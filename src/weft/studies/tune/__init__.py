@@ -1,0 +1,1 @@
+"""`weft tune`: the space, its search, and the map of rates and widths."""

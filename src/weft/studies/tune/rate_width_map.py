@@ -1,0 +1,60 @@
+"""F7: a rate × width map, how much a network minds its settings; Mixer and gMLP are said to mind them most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.networks.registry import configured
+from weft.studies.compare.candidates import Arm, Facts, fit_to, group_of, patch
+from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.runner import Pool, Say, carry_out
+from weft.studies.engine.study import Job, Study
+from weft.studies.tune.space import changes
+from weft.training.config import RunConfig
+
+RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
+
+
+def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say) -> dict[str, Any]:
+    """Train every network at every rate and width and return the best selection metric of each."""
+    with driving(folder), Pool() as pool:
+        facts: Facts = pool.first("look", config)
+        cells = {(model, width, rate): job(config, facts, model, width, rate)
+                 for model in models for width in WIDTHS for rate in RATES}  # fmt: skip
+        arms = [Arm(name, model, group_of(configured(model))) for model in models for name in names(model)]
+        study = Study(folder, "rate and width", facts, arms, list(cells.values()), command="")
+        study.save()
+        say(f"{len(cells)} runs in {folder}")
+        carry_out(study, pool, study.jobs, say)
+    return {
+        "source": facts.name,
+        "rates": list(RATES),
+        "widths": list(WIDTHS),
+        "maps": {
+            model: [[metric_of(study, cells[model, width, rate]) for rate in RATES] for width in WIDTHS]
+            for model in models
+        },
+    }
+
+
+def names(model: str) -> list[str]:
+    return [f"{model} ×{width:g}" for width in WIDTHS]
+
+
+def job(config: RunConfig, facts: Facts, model: str, width: float, rate: float) -> Job:
+    """One cell of the map."""
+    network = fit_to(facts, model, config.network)
+    changed = {**patch(facts, model), **config.network, **changes(network, {"width": width})}
+    settings = replace(config, model=model, network=changed, optimisation=replace(config.optimisation, lr=rate))
+    return Job(f"{model} ×{width:g}", settings, facts.fingerprint)
+
+
+def metric_of(study: Study, job: Job) -> float | None:
+    """The best selection metric of a run, or None if it failed."""
+    if not study.finished(job):
+        return None
+    record = study.run_folder(job).record() or {}
+    return max(event["select_metric"] for event in record["curve"] if "select_metric" in event)

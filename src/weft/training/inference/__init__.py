@@ -1,0 +1,1 @@
+"""A trained run put to use: predictions, evaluation, verification."""

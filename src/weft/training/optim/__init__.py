@@ -1,0 +1,1 @@
+"""Optimisers, schedules, the rate finder."""

@@ -1,0 +1,256 @@
+"""From a configuration to the things a run works with: source, transform, batches, network, objective.
+
+`gather` serves every kind of run. What it returns answers the questions of `Ingredients`; `Materials` is that of a
+supervised run, and others (pre-training, fine-tuning) bring or derive their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from weft.data.batch import noise
+from weft.data.batch.loader import Batches, batches
+from weft.data.open.source import Source, open_source
+from weft.data.open.splits import MemorySplit
+from weft.data.transform import transforms
+from weft.data.transform.fit import fit
+from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
+from weft.errors import WeftError
+from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
+from weft.networks.network import Network
+from weft.networks.registry import REGISTRY, build, configured, list_models
+from weft.nn.initialisation import seeded
+from weft.nn.losses import outputs_for
+from weft.training.config import ObjectiveConfig, RunConfig
+from weft.training.inference.network_folder import Card, write_network
+from weft.training.metrics import Metrics, measure
+from weft.training.objective import Goal, Objective, create_objective
+from weft.training.optim.optimisers import Groups
+from weft.training.run.kinds import KINDS, AnyConfig, function
+from weft.training.storage.predictions import predictions, write_predictions
+
+INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network
+
+
+class Ingredients(Protocol):
+    """What a session asks of the things that a run works with, whatever its kind."""
+
+    @property
+    def network(self) -> NetworkConfig:
+        """Of the network that the folder will hold."""
+
+    @property
+    def objective(self) -> Goal:
+        """What is minimised."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what was decided on the way."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the data; a resumed run must find the same."""
+
+    def require(self, fingerprint: str) -> None:
+        """Refuse to go on when what the run was started with has changed."""
+
+    def create(self) -> torch.nn.Module:
+        """What is trained, with its initial weights."""
+
+    def groups(self, core: Any) -> Groups:
+        """Its parameters for the optimiser. A group may hold `share`, a factor on the rate of the plan."""
+
+    def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
+        """The batches of train, select or report."""
+
+    def save_transform(self, folder: Path) -> None:
+        """Write what turns raw inputs into tensors, before the first step."""
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
+        """All metrics of a split."""
+
+    def described(self) -> dict[str, Any]:
+        """The data, for the record."""
+
+    def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
+        """Write the trained network, if there is one, and what it says of the reporting split."""
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What the configuration of a supervised run names, opened and made."""
+
+    config: RunConfig
+    source: Source
+    transform: Transform
+    network: NetworkConfig
+    objective: Objective
+
+    @property
+    def notes(self) -> list[str]:
+        return self.source.notes
+
+    @property
+    def fingerprint(self) -> str:
+        return self.source.fingerprint
+
+    def require(self, fingerprint: str) -> None:
+        self.source.require(fingerprint)
+
+    def create(self) -> Network:
+        return create_network(self.network, self.config.seed)
+
+    def groups(self, core: Network) -> Groups:
+        return core.parameter_groups(self.config.optimisation.weight_decay)
+
+    def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
+        """Shuffled and augmented for `train`, else every example once in order."""
+        return batches(
+            self.source,
+            role,
+            batch_size=self.config.optimisation.batch_size,
+            seed=self.config.seed,
+            transform=self.transform,
+            augment=self.config.augment,
+            rank=rank,
+            world=world,
+            workers=self.config.execution.workers,
+        )
+
+    def save_transform(self, folder: Path) -> None:
+        self.transform.save(folder)
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
+        return measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
+
+    def described(self) -> dict[str, Any]:
+        source = self.source
+        return {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes}
+
+    def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
+        objective = self.objective
+        write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
+        if weights is not None:
+            pairs = self.source.modality == "pair"
+            card = Card(
+                self.config.model, objective.task, self.source.classes, objective.centre, objective.scale, pairs
+            )
+            write_network(folder, card, self.network, weights, self.transform)
+
+
+Opened = tuple[Source, Transform]
+
+
+def open_data(config: RunConfig) -> Opened:
+    """The source that a configuration names, and the transform fitted to its training rows."""
+    source = read_source(config)
+    return source, fit(source, config.transform)
+
+
+def read_source(config: RunConfig) -> Source:
+    """The source that a configuration names, with the share of its training rows that is to be learnt from."""
+    return thinned(open_source(config.source, config.reading), config.reading.share)
+
+
+def thinned(source: Source, share: float) -> Source:
+    """The source with a share of its training rows only; a smaller share is part of a larger one."""
+    if share == 1:
+        return source
+    train = source.splits["train"]
+    if not isinstance(train, MemorySplit):
+        raise WeftError(f"--share works on sources held in memory; {source.name} is streamed (raise --memory)")
+    chosen = np.sort(train.order(noise.key(source.config.seed, "share"), 0, max(2, round(share * len(train)))))
+    less = MemorySplit(train.table, train.rows[chosen], train.targets[chosen], f"{share:.0%} of {train.origin}")
+    return replace(source, splits={**source.splits, "train": less})
+
+
+@overload
+def gather(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials: ...
+@overload
+def gather(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Ingredients: ...
+def gather(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Any:
+    """What a run of any kind works with; what is stored in `folder` is used again, and `opened` need not be opened."""
+    return function(KINDS[config.kind].gather)(config, folder, opened)
+
+
+def gather_labelled(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials:
+    """Open the source, fit the transform (or load the one in `folder`) and size the network to both."""
+    check_names(config)
+    source = opened[0] if opened else read_source(config)
+    check_source(config, source)
+    stored = folder is not None and any((folder / name).exists() for name in (transforms.FILE, "tokenizer.json"))
+    if stored and folder is not None:
+        transform = transforms.load(folder)
+    else:
+        transform = opened[1] if opened else fit(source, config.transform)
+    objective = objective_of(source, config.objective)
+    return Materials(config, source, transform, size_network(config, source, transform), objective)
+
+
+def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
+    """The objective of a source's task, as asked for."""
+    targets = source.splits["train"].targets
+    return create_objective(source.task, targets, len(source.classes), asked.smoothing, asked.class_weights)
+
+
+def check_names(config: RunConfig) -> None:
+    """Refuse a configuration without source or network, or with a network that does not exist."""
+    if not config.source:
+        raise WeftError("say what to train on: weft train SOURCE --model NAME (digits, for instance, or a folder)")
+    if not config.model:
+        raise WeftError("say which network to train: --model NAME (`weft models` lists them)")
+    if config.model not in REGISTRY:
+        configured(config.model)  # raises, naming the nearest
+
+
+def check_source(config: RunConfig, source: Source) -> None:
+    """Refuse a network for another kind of input, and a batch larger than the set."""
+    wanted = INPUT[source.modality]
+    entry = REGISTRY[config.model]
+    if entry.input != wanted and not (isinstance(entry, MLPConfig) and wanted != "text"):
+        fitting = [name for name in list_models() if REGISTRY[name].input == wanted]
+        fitting = ["mlp"] if wanted == "vector" else fitting
+        raise WeftError(
+            f"{config.model} takes {plural(entry.input)}, but {config.source} holds {plural(wanted)}; "
+            f"networks for {plural(wanted)}: {', '.join(fitting[:6])}"
+        )
+    if entry.family == "filternet":
+        raise WeftError(
+            f"{config.model} makes images of images; to tell classes apart use lenet5 or resnet18 for instance"
+        )
+    size, rows = config.optimisation.batch_size, len(source.splits["train"])
+    if size > rows:
+        raise WeftError(
+            f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows} or less"
+        )
+
+
+def plural(modality: str) -> str:
+    return {"image": "images", "text": "text", "vector": "vectors"}[modality]
+
+
+def size_network(config: RunConfig, source: Source, transform: Transform) -> NetworkConfig:
+    """The named network's configuration with inputs and outputs that fit the source."""
+    shape: dict[str, Any] = {"num_classes": outputs_for(source.task, len(source.classes))}  # type: ignore[arg-type]
+    if isinstance(transform, ImageTransform):
+        shape |= {"img_size": (transform.size, transform.size), "in_chans": transform.channels}
+    elif isinstance(transform, VectorTransform):
+        shape |= {"in_features": transform.features}
+    else:
+        shape |= {"vocab_size": transform.vocab_size, "max_length": transform.max_length}
+    try:
+        return configured(config.model, **{**shape, **config.network})
+    except SideMismatch as error:
+        raise WeftError(f"{error} (--size sets the side, --network patch_size=… the patch)") from error
+
+
+def create_network(network: NetworkConfig, seed: int) -> Network:
+    """The network with the initial weights that `seed` decides."""
+    with seeded(seed):
+        return build(network)

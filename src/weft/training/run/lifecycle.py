@@ -1,0 +1,291 @@
+"""A run from beginning to end: prepare, plan, train, report; or pick up where it stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+
+from weft import machine, supervision
+from weft.errors import WeftError
+from weft.machine import Lock
+from weft.networks.cost import total_macs
+from weft.training.distributed import Team, join, scaling_for
+from weft.training.loop import events
+from weft.training.loop.display import Silent, choose_display, duration
+from weft.training.loop.evaluation import outputs_of, weights_of
+from weft.training.loop.events import TrainingFailed
+from weft.training.loop.loop import train
+from weft.training.loop.progress import MovingAverage, Progress
+from weft.training.optim.optimisers import SHARDED, create_optimiser
+from weft.training.run import probe, rehearsal
+from weft.training.run.context import Run
+from weft.training.run.inputs import Ingredients, gather
+from weft.training.run.kinds import AnyConfig
+from weft.training.run.memory import gigabytes
+from weft.training.run.plan import Plan
+from weft.training.storage import run_folder
+from weft.training.storage.checkpoints import CheckpointStore
+from weft.training.storage.disposal import discard_early, missing_folders
+from weft.training.storage.metrics_log import Journal
+from weft.training.storage.record import make_record
+from weft.training.storage.run_folder import TRAINING, RunFolder
+
+ENDING = 2.0  # seconds that a process which was just killed may take to let go of its run
+Places = dict[str, Any]  # `source` and `start` of a configuration
+
+
+@dataclass
+class Outcome:
+    """How a session ended: `record` is None when it was interrupted and is to be resumed."""
+
+    folder: Path
+    record: dict[str, Any] | None
+    signal: int = 0
+    fresh: bool = True
+    """whether this session did the work, rather than find it done"""
+
+
+def start(
+    config: AnyConfig, path: Path, display: Silent | None = None, opened: Any = None, known: Plan | None = None
+) -> Outcome:
+    """Begin a new run in `path`.
+
+    A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
+    that differs by its seed alone.
+    """
+    started = time.perf_counter()
+    team = join(config.execution.device, config.execution.strategy)
+    check_strategy(config)
+    folder, made = RunFolder(path), missing_folders(path)
+    lock = run_folder.create(path, config) if team.rank == 0 else None
+    try:
+        return work(folder, config, team, display or choose_display(team.rank), started, opened, known, lock)
+    except WeftError:
+        if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
+            discard_early(path, made)
+        raise
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def resume(
+    path: Path, display: Silent | None = None, execution: Any = None, opened: Any = None, moved: Places | None = None
+) -> Outcome:
+    """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed.
+
+    `moved` says where the `source`, or what fine-tuning has its `start` from, lies now; it must be the same still.
+    """
+    started = time.perf_counter()
+    folder = run_folder.open_run(path)
+    config = folder.config()
+    record = folder.record()
+    if record is not None:
+        return Outcome(path, record, fresh=False)
+    config = replace(config, **(moved or {}), execution=execution or config.execution)
+    team = join(config.execution.device, config.execution.strategy)
+    check_strategy(config)
+    lock = folder.lock(ENDING) if team.rank == 0 else None
+    try:
+        return work(folder, config, team, display or choose_display(team.rank), started, opened, None, lock)
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def check_strategy(config: AnyConfig) -> None:
+    if config.execution.strategy == "fsdp" and config.optimisation.opt not in SHARDED:
+        raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
+
+
+def work(
+    folder: RunFolder,
+    config: AnyConfig,
+    team: Team,
+    display: Silent,
+    started: float,
+    opened: Any,
+    known: Plan | None,
+    lock: Lock | None,
+) -> Outcome:
+    """Everything between an open folder, on which the first process holds the `lock`, and its record."""
+
+    def enter(phase: str) -> None:
+        if lock is not None:
+            lock.note(phase)
+
+    supervision.concerns(folder.path)
+    enter("reading the data")
+    materials = gather(config, folder.path, opened)
+    plan = folder.plan()
+    if plan is not None:
+        materials.require(plan.fingerprint)
+    run = assemble(folder, config, plan or known, team, materials, display)
+    rehearsal.require_format(run.plan.precision, team.device.type)
+    enter("measuring before the first step")
+    run, progress = set_out(run, folder, started, known) if plan is None else pick_up(run)
+    announce(run, materials, display)
+    enter(TRAINING)
+    return carry_out(run, progress, folder, materials, display)
+
+
+def assemble(
+    folder: RunFolder, config: AnyConfig, plan: Plan | None, team: Team, materials: Ingredients, display: Silent
+) -> Run:
+    """The network, its optimiser and its batches, at step 0."""
+    loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "select")}
+    plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.fingerprint)
+    set_threads(plan.threads, team.world)
+    machine.keep_freed_memory()
+    core = materials.create()
+    if team.rank == 0 and not (folder.path / "config.json").exists():
+        materials.save_transform(folder.path)
+    net = team.place(core)
+    team.use(plan.precision)
+    groups = materials.groups(core)
+    return Run(
+        config=config,
+        plan=plan,
+        team=team,
+        core=core,
+        net=net,
+        optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
+        objective=materials.objective,
+        ema=MovingAverage(core, config.optimisation.model_ema) if config.optimisation.model_ema else None,
+        train=loaders["train"],
+        select=loaders["select"],
+        store=CheckpointStore(folder.checkpoints),
+        journal=Journal(None),
+        display=display,
+    )
+
+
+def set_threads(threads: int, world: int) -> None:
+    """Share the machine's threads among its processes; same count, same bits."""
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    torch.set_num_threads(max(1, threads // local))
+    if torch.cuda.is_available():  # CPU kernels used here are deterministic; the switch costs a second of imports
+        torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+def set_out(run: Run, folder: RunFolder, started: float, known: Plan | None) -> tuple[Run, Progress]:
+    """Measure the plan, unless it is known, and store it: from here on the run can be resumed."""
+    plan = probe.measure(run, started) if known is None else probe.adopt(run, known)
+    if run.team.rank == 0:
+        folder.write_asked(run.config, plan)
+    path = folder.path if run.team.rank == 0 else None
+    run = replace(run, plan=plan, journal=Journal(path, 0, run.config.execution.tensorboard))
+    run.team.use(plan.precision)
+    return run, replace(Progress.begin(run.team.device), scaling=scaling_for(plan.precision))
+
+
+def pick_up(run: Run) -> tuple[Run, Progress]:
+    """Return to the newest sound checkpoint."""
+    assert run.store is not None
+    if run.plan.compile:
+        run.core.compile()
+    checkpoint = run.store.require()
+    progress = events.resume(run, checkpoint)
+    path = run.store.folder.parent if run.team.rank == 0 else None
+    run.journal = Journal(path, progress.events, run.config.execution.tensorboard)
+    run.display.say(f"resuming at step {progress.step} of {run.plan.steps}")
+    return run, progress
+
+
+def announce(run: Run, materials: Ingredients, display: Silent) -> None:
+    """Say what is about to happen: the probe's predictions and what the source decided."""
+    plan, parameters = run.plan, sum(p.numel() for p in run.core.parameters())
+    for note in [*materials.notes, *cautions(run)]:
+        display.say(note)
+    epochs = plan.steps / plan.steps_per_epoch
+    form = f"{plan.precision}{', compiled' if plan.compile else ''}, {plan.threads} threads"
+    size = f"{parameters:,} parameters, {plan.steps:,} steps ({epochs:.3g} epochs)"
+    display.say(f"{run.config.model}: {size}, rate {plan.lr:g}, {form}")
+    display.say(
+        f"predicted: {duration(plan.seconds)}, {gigabytes(plan.memory)}, cost {plan.cost:.4f} "
+        f"at {run.config.execution.price_per_hour:g} an hour"
+    )
+    display.begin(plan, run.config.optimisation.batch_size, run.objective.metric)
+
+
+def cautions(run: Run) -> list[str]:
+    """What a user might not expect of this configuration."""
+    parts = run.config.optimisation.accumulate
+    if parts == 1 or not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in run.core.modules()):
+        return []
+    size = -(-run.config.optimisation.batch_size // parts)
+    return [f"batch norm sees micro-batches of {size}, so --accumulate {parts} is not the same as the whole batch"]
+
+
+def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, display: Silent) -> Outcome:
+    """Train; then report, or leave a resumable folder behind."""
+    with Signals() as signals:
+        try:
+            done = train(run, progress, signals.received)
+        except TrainingFailed as failure:
+            finish(run, progress, folder, materials, {"status": "failed", "reason": str(failure)})
+            raise
+        finally:
+            display.end()
+            run.journal.close()
+    if not done:
+        return Outcome(folder.path, None, signals.number)
+    return Outcome(folder.path, finish(run, progress, folder, materials, {"status": "finished"}))
+
+
+def finish(
+    run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Report the best weights on the reporting split, which is read here and nowhere else, and write what came out."""
+    best = progress.best.weights or None
+    run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
+    with weights_of(run.core, best):
+        outputs, targets = outputs_of(run.net, materials.batches("report", run.team.rank, run.team.world), run.team)
+    facts |= {
+        "metric": run.objective.metric,
+        "metrics": materials.measure(outputs, targets),
+        "source": materials.described(),
+        "parameters": sum(p.numel() for p in run.core.parameters()),
+        "multiply_adds": total_macs(materials.network),
+    }
+    record = make_record(run, progress, folder.path, facts)
+    if run.team.rank == 0:
+        materials.keep(folder.path, best, outputs, targets)
+        folder.write_record(record)
+    return record
+
+
+class Signals:
+    """Notes Ctrl-C and SIGTERM while a run trains, so that it saves at the next step; a second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def received(self) -> bool:
+        return self.number != 0
+
+    def __enter__(self) -> Signals:
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            for number in self._before:
+                signal.signal(number, self._note)
+        except ValueError:  # not the main thread: there whoever owns it handles signals
+            self._before = {}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.number and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.number = number

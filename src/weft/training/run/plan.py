@@ -1,0 +1,78 @@
+"""Every choice that was measured rather than asked for, stored before step 0 and never measured again."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from weft.training.config import STRICT
+from weft.training.finetuning.config import USUAL_EPOCHS, FinetuneConfig
+from weft.training.run.kinds import AnyConfig
+
+DEFAULT_EPOCHS = 10
+MOST = 1 << 40  # steps that any run may have
+Steps = Annotated[int, Field(ge=1, le=MOST)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Plan:
+    """How a run will go: steps and intervals, the rate, and the form of the computation."""
+
+    steps: Steps
+    steps_per_epoch: Steps
+    fingerprint: str
+    """of the source; a resumed run must find the same"""
+    warmup: Annotated[int, Field(ge=0, le=MOST)]
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    threads: Annotated[int, Field(ge=1, le=1 << 16)]
+    precision: Literal["float32", "bf16", "fp16"]
+    compile: bool
+    log_every: Steps
+    eval_every: Steps
+    checkpoint_every: Steps
+    seconds: float
+    """predicted wall time of the whole run"""
+    memory: int
+    """predicted peak, in bytes"""
+    cost: float
+    """predicted, at the price asked for"""
+    stop_after: Steps | None = None
+    """steps without a better evaluation after which the run ends; None: never"""
+    tried: tuple[str, ...] = ()
+    """what was tried before step 0 and does not work on this machine, a sentence each"""
+
+    @property
+    def patience(self) -> int:
+        """Steps after which a network must do better than a guess: a tenth of the run, but time enough to start."""
+        return max(200, self.warmup + self.steps // 10)
+
+    def due_log(self, step: int) -> bool:
+        """Whether the curve gets a point after `step` updates; a checkpoint is preceded by one."""
+        return step % self.log_every == 0 or self.due_checkpoint(step) or step == self.steps
+
+    def due_evaluation(self, step: int) -> bool:
+        return step % self.eval_every == 0 or step == self.steps
+
+    def due_checkpoint(self, step: int) -> bool:
+        return step % self.checkpoint_every == 0 or step == self.steps
+
+
+def steps_asked(config: AnyConfig, steps_per_epoch: int) -> int | None:
+    """Steps that the budget names, or None for a budget of time."""
+    budget = config.budget
+    if budget.budget is not None:
+        return None
+    if budget.steps is not None:
+        return budget.steps
+    usual = USUAL_EPOCHS if isinstance(config, FinetuneConfig) else DEFAULT_EPOCHS
+    return max(1, math.ceil((budget.epochs or usual) * steps_per_epoch))
+
+
+def warmup_steps(config: AnyConfig, steps: int, steps_per_epoch: int) -> int:
+    """Steps of warm-up, never more than half the run."""
+    epochs = config.optimisation.warmup_epochs
+    asked = steps / 20 if epochs is None else epochs * steps_per_epoch
+    return min(round(asked), steps // 2)

@@ -1,0 +1,275 @@
+"""Twenty steps before the run: how long it will take, how much memory, at what cost, and in which form it is fastest.
+
+What is found here is stored in the plan before step 0 and never measured again. The weights are put back afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+
+import torch
+
+from weft import machine
+from weft.errors import WeftError
+from weft.training.config import seconds
+from weft.training.distributed import Precision, scaling_for
+from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
+from weft.training.loop.evaluation import outputs_of
+from weft.training.loop.events import save
+from weft.training.loop.loop import update
+from weft.training.loop.progress import Progress, capture, restore
+from weft.training.optim.optimisers import USUAL_RATE
+from weft.training.optim.rate_finder import draw, find_rate
+from weft.training.run import memory, rehearsal
+from weft.training.run.context import Run
+from weft.training.run.kinds import AnyConfig
+from weft.training.run.plan import Plan, steps_asked, warmup_steps
+from weft.training.storage.yaml_file import to_dict
+
+STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
+TRY_FORMATS = 120.0  # seconds of training: to try a format takes two seconds the first time on a machine
+TRY_COMPILE = 1200.0  # seconds of eager training: to try takes a minute, which should not be above 5 % of a run
+SHAPES = 4  # batches of text differ in width: torch compiles for one, then for any, to train and to evaluate
+NARROW: tuple[Precision, ...] = ("bf16", "fp16")
+CHECKPOINT_SECONDS = 60.0
+CHECKPOINT_SHARE = 0.005  # of the time, at most: half of what is allowed, since disks vary
+STATES = {"gd": 0, "sgd": 0, "momentum": 1, "adagrad": 1, "muon": 2}  # tensors a weight; Adam and its kin have two
+
+
+def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
+    """The plan as far as it is known without measuring."""
+    steps = steps_asked(config, steps_per_epoch) or 1
+    lr = config.optimisation.lr
+    execution = config.execution
+    return Plan(
+        steps=steps,
+        steps_per_epoch=steps_per_epoch,
+        fingerprint=fingerprint,
+        warmup=warmup_steps(config, steps, steps_per_epoch),
+        lr=lr if isinstance(lr, float) else usual_rate(config),
+        threads=execution.threads or machine.cores(),
+        precision="float32" if execution.precision == "auto" else execution.precision,
+        compile=execution.compile == "yes",
+        log_every=execution.log_every or max(10, steps // 1000),
+        eval_every=max(1, round(execution.eval_every * steps_per_epoch)),
+        checkpoint_every=execution.checkpoint_every or steps,
+        seconds=0.0,
+        memory=0,
+        cost=0.0,
+        stop_after=stop_after(config, steps_per_epoch),
+    )
+
+
+def usual_rate(config: AnyConfig) -> float:
+    """The optimiser's usual rate; a trained network is moved by less."""
+    trained = isinstance(config, FinetuneConfig) and not config.thawing.frozen
+    return USUAL_RATE[config.optimisation.opt] * (RATE_SHARE if trained else 1)
+
+
+def stop_after(config: AnyConfig, steps_per_epoch: int) -> int | None:
+    """Steps without a better evaluation after which to stop."""
+    if not isinstance(config, FinetuneConfig) or config.patience is None:
+        return None
+    return config.patience * max(1, round(config.execution.eval_every * steps_per_epoch))
+
+
+def measure(run: Run, started: float) -> Plan:
+    """The finished plan. `started` is when the command began (perf_counter): a budget of time counts from there.
+
+    Leaves the checkpoint of step 0 behind, and the run as it was.
+    """
+    beginning = Progress.begin(run.team.device)
+    save_seconds = timed(lambda: save(run, beginning)) * growth(run)
+    start = capture(beginning, run.core, run.optimiser, run.ema)
+    run.plan = dataclasses.replace(run.plan, memory=predicted_memory(run))
+    lr = chosen_rate(run)
+    restore(start, run.core, run.optimiser, run.ema)
+    run.team.use(run.plan.precision)
+    if run.plan.compile:
+        run.core.compile()
+    step_seconds = mean_step(run, run.plan.precision, probe_steps(run))
+    precision, step_seconds = choose_precision(run, step_seconds)
+    compiled, step_seconds = choose_compile(run, precision, step_seconds)
+    evaluation = timed(lambda: evaluate_once(run)) * (len(run.select) if run.select else 0)
+    restore(start, run.core, run.optimiser, run.ema)
+    budget = run.config.budget.budget
+    rest = seconds(budget) - (time.perf_counter() - started) if budget else None
+    found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled)
+    plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
+    return Plan(**run.team.share(dataclasses.asdict(plan)))
+
+
+def adopt(run: Run, known: Plan) -> Plan:
+    """A plan that was measured for a run like this one, in place of a probe; leaves what `measure` leaves."""
+    save(run, Progress.begin(run.team.device))
+    if known.compile:
+        run.core.compile()
+    return known
+
+
+def probe_steps(run: Run) -> int:
+    """Steps to time: as many as tell, but no more than a small part of a short run."""
+    return STEPS if run.config.budget.budget else max(SKIPPED, min(STEPS, run.plan.steps // 25))
+
+
+def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
+    """Steps, intervals and predictions from the measured seconds; `rest` is what is left of a budget of time."""
+    interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
+    checkpoint_every = config.execution.checkpoint_every or max(1, math.ceil(interval / step))
+    full_step = step + evaluation / plan.eval_every + saving / checkpoint_every
+    steps = plan.steps
+    if rest is not None:
+        steps = max(1, int((rest - 3 * evaluation) / full_step))  # the report split is evaluated once, at the end
+    return dataclasses.replace(
+        plan,
+        steps=steps,
+        warmup=warmup_steps(config, steps, plan.steps_per_epoch),
+        log_every=config.execution.log_every or max(10, steps // 1000),
+        checkpoint_every=checkpoint_every,
+        seconds=steps * full_step,
+        cost=steps * full_step / 3600 * config.execution.price_per_hour,
+    )
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds that a call takes."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def mean_step(run: Run, precision: Precision, steps: int = STEPS, skipped: int = SKIPPED) -> float:
+    """Mean seconds of a training step, its batch included, over `steps` of them at rate 0."""
+    scaling = scaling_for(precision)
+    run.team.use(precision)
+    for group in run.optimiser.param_groups:
+        group["lr"] = 0.0
+    marks = [time.perf_counter()]
+    for number, batch in enumerate(run.train.range(0, steps + skipped)):
+        update(run, batch, number, scaling)
+        if run.team.device.type == "cuda":  # which works on while Python goes ahead
+            torch.cuda.synchronize(run.team.device)
+        marks.append(time.perf_counter())
+    return (marks[-1] - marks[skipped]) / steps
+
+
+def evaluate_once(run: Run) -> None:
+    """The network's outputs for one batch of the selection split."""
+    if run.select is not None:
+        outputs_of(run.net, [run.select[0]], run.team)
+
+
+def predicted_memory(run: Run) -> int:
+    """Bytes that the run will take on this process, refused with a sentence when there are not as many."""
+    parts = run.config.optimisation.accumulate
+    batch = run.train[0]
+    per_example = memory.bytes_per_example(run.core, batch)
+    examples = -(-len(batch.index) // parts)
+    return memory.check(run.core, per_example, examples, states(run), parts * run.team.world)
+
+
+def states(run: Run) -> int:
+    """Tensors that optimiser and moving average keep for each weight."""
+    return STATES.get(run.config.optimisation.opt, 2) + (run.ema is not None)
+
+
+def growth(run: Run) -> float:
+    """How many times the checkpoint of step 0 later ones are: that has no optimiser's state and no best weights."""
+    return (2 + states(run)) / (2 if run.ema is not None else 1)
+
+
+def chosen_rate(run: Run) -> float:
+    """The rate asked for, the optimiser's usual one, or the finder's, whose curve is shown."""
+    if run.config.optimisation.lr != "auto":
+        return run.plan.lr
+
+    scaling = scaling_for(run.plan.precision)
+
+    def step(number: int, lr: float) -> float:
+        for group in run.optimiser.param_groups:
+            group["lr"] = lr * group.get("share", 1.0)
+        loss, _, sound = update(run, run.train[number], number, scaling)
+        return float(run.team.sum(loss)) if sound else math.nan
+
+    lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt])
+    if not curve:
+        raise WeftError(
+            "--lr auto finds no rate: the loss is not finite at the first step already; look for very large numbers "
+            "in the inputs, or give a rate with --lr"
+        )
+    run.display.say(draw(curve, lr))
+    run.display.say(f"learning rate {lr:g}, found in {len(curve)} steps")
+    return lr
+
+
+def choose_precision(run: Run, plain: float) -> tuple[Precision, float]:
+    """The number format asked for, or the one with the fastest step, and its seconds.
+
+    Narrow ones are tried where the run is long enough to gain, a bare product first, each in a process of its own.
+    """
+    if run.config.execution.precision != "auto":
+        return run.plan.precision, plain
+    found: dict[Precision, float] = {"float32": 0.9}  # a narrower format must be worth its rounding
+    for precision in NARROW if expected_seconds(run, plain) > TRY_FORMATS else ():
+        if run.team.rank == 0 and faster_product(run, precision):
+            found[precision] = rehearse(run, precision, compiled=False).ratio
+    found = run.team.share(found)
+    best = min(found, key=lambda precision: found[precision])
+    run.team.use(best)
+    return best, plain if best == "float32" else plain * found[best]
+
+
+def expected_seconds(run: Run, step: float) -> float:
+    """How long the run will be, as far as it is known now; the same on every rank."""
+    budget = run.config.budget.budget
+    return float(run.team.share(seconds(budget) if budget else run.plan.steps * step))
+
+
+def faster_product(run: Run, precision: Precision) -> bool:
+    """Whether a format works here and a product of matrices is faster in it: on many CPUs it is ten times slower."""
+    answer = rehearsal.try_format(precision, run.team.device.type)
+    note(run, precision, answer)
+    return answer.works and answer.ratio < 1
+
+
+def rehearse(run: Run, precision: Precision, compiled: bool) -> rehearsal.Answer:
+    """Steps of this run in another form, in a process of its own, for which there must be memory."""
+    assert run.store is not None
+    if memory.available(run.team.device) < run.plan.memory:
+        answer = rehearsal.Answer(False, why="there is no memory for a second process to try it")
+    else:
+        config = run.config
+        shape = [to_dict(config)[name] for name in ("model", "network", "transform", "augment", "optimisation")]
+        shape.append(sum(p.numel() for p in run.core.parameters()))
+        folder, threads = run.store.folder.parent, torch.get_num_threads()
+        answer = rehearsal.try_steps(folder, precision, compiled, run.team.device.type, threads, shape)
+    note(run, f"torch.compile in {precision}" if compiled else precision, answer)
+    return answer if answer.works else dataclasses.replace(answer, ratio=math.inf)
+
+
+def note(run: Run, what: str, answer: rehearsal.Answer) -> None:
+    """What was tried and does not work here is told, and goes into the record."""
+    if not answer.works:
+        sentence = f"{what} is not used here: {answer.why}"
+        run.display.say(sentence)
+        run.plan = dataclasses.replace(run.plan, tried=(*run.plan.tried, sentence))
+
+
+def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, float]:
+    """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile."""
+    if run.config.execution.compile != "auto":
+        return run.plan.compile, eager
+    total = expected_seconds(run, eager)
+    varying = "mask" in run.train[0].inputs
+    if total <= TRY_COMPILE * (SHAPES if varying else 1):
+        return False, eager
+    run.display.say("trying torch.compile in a process of its own, which takes a minute or more")
+    answer = rehearse(run, precision, compiled=True) if run.team.rank == 0 else rehearsal.Answer(False)
+    ratio, first = run.team.share([answer.ratio, answer.first])
+    pays = bool((1 - ratio) * total > first)
+    if pays:
+        run.core.compile()
+    return pays, eager * ratio if pays else eager

@@ -1,0 +1,258 @@
+"""What is chosen by trying it is tried in a process of its own, once a machine, and the answer is remembered.
+
+A number format or a compiler may kill the process that tries it: some virtual machines advertise instructions that
+they do not let through. It may also hang, or compute wrong numbers. Here each of these is an answer, "not here", and
+the run goes on in float32. Answers lie in the cache under a digest of the processor, its flags, torch's version and
+what was tried.
+
+    python -m weft.training.run.rehearsal format bf16 cpu
+    python -m weft.training.run.rehearsal step RUN bf16 eager|compiled cpu THREADS
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from weft import machine
+from weft.data.read.cache import Cache, digest
+from weft.disk import write_json
+from weft.errors import WeftError
+from weft.training.distributed import AUTOCAST, Precision
+
+if TYPE_CHECKING:
+    from weft.training.run.context import Run
+
+ROUNDS, STEPS = 3, 4  # rounds, and steps of each form in a round, after one to warm up
+LIMITS = {"format": 60.0, "eager": 300.0, "compiled": 900.0}  # seconds that a child may take
+TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats have 8 and 11 bits of fraction
+PREFIX = "tried-"  # of the files in the cache
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a trial ended. `ratio` is the time of a step (or product) in this form to that in eager float32."""
+
+    works: bool
+    ratio: float = 1.0
+    first: float = 0.0
+    """seconds of the first step, in which a compiler works"""
+    why: str = ""
+    """what went wrong"""
+    lasting: bool = True
+    """whether it would be the same another time: not where somebody ended the trial, or its run could not be read"""
+
+
+def try_format(precision: Precision, device: str = "cpu", remember: bool = True) -> Answer:
+    """Whether a format computes what float32 does on this machine, and how fast a product of matrices is in it."""
+    return ask(["format", precision, device], LIMITS["format"], remember=remember)
+
+
+def try_steps(folder: Path, precision: Precision, compiled: bool, device: str, threads: int, shape: Any) -> Answer:
+    """Steps of the run in `folder` in another form. `shape` is what decides their speed: network, batch, optimiser."""
+    form = "compiled" if compiled else "eager"
+    words = ["step", str(folder.resolve()), precision, form, device, str(threads)]
+    return ask(words, LIMITS[form], about=["step", precision, form, device, threads, shape])
+
+
+def require_format(precision: Precision, device: str) -> None:
+    """Refuse a format that does not work on this machine, before it can end the run."""
+    if precision == "float32":
+        return
+    answer = try_format(precision, device)
+    if not answer.works:
+        raise WeftError(f"{precision} does not work on this machine ({answer.why}); use --precision float32")
+
+
+def ask(words: list[str], limit: float, about: Any = None, remember: bool = True) -> Answer:
+    """The remembered answer, or that of a child process."""
+    stored = Cache().folder / f"{PREFIX}{digest(json.dumps([identity(), about or words], sort_keys=True))}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return Answer(**json.loads(stored.read_text())["answer"])
+    answer = child(words, limit)
+    if remember and answer.lasting:
+        with contextlib.suppress(OSError, WeftError):  # a cache that cannot be written only costs the next run time
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            content = {"tried": about or words, "machine": identity(), "answer": dataclasses.asdict(answer)}
+            write_json(stored, content)
+    return answer
+
+
+def identity() -> dict[str, Any]:
+    """What an answer holds for: this kind of processor and this torch."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return {"cpu": machine.cpu_model(), "flags": machine.cpu_flags(), "gpu": gpu, "torch": torch.__version__}
+
+
+def remembered() -> list[str]:
+    """The answers kept for this machine, a sentence each."""
+    found = []
+    for path in sorted(Cache().folder.glob(f"{PREFIX}*.json")):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            content = json.loads(path.read_text())
+            answer, tried = Answer(**content["answer"]), content["tried"]
+            what = " ".join(str(word) for word in tried if isinstance(word, str))
+            if content["machine"] == json.loads(json.dumps(identity())):
+                found.append(f"{what}: {f'{answer.ratio:.2f} × the time' if answer.works else answer.why}")
+    return found
+
+
+def child(words: list[str], limit: float) -> Answer:
+    """Run this module in a process of its own; whatever happens to that is an answer."""
+    command = [sys.executable, "-m", "weft.training.run.rehearsal", *words]
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        )
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            return Answer(False, why=f"it did not answer within {limit:.0f} s")
+        finally:
+            stop(process)
+        errors.seek(0)
+        return reply(process.returncode, output.decode(errors="replace"), errors.read().decode(errors="replace"))
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a child and what it has started (compilers start workers)."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def reply(code: int, output: str, errors: str) -> Answer:
+    if code < 0:
+        ended = -code in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+        return Answer(False, why=f"a trial of it died by {machine.death(code)}", lasting=not ended)
+    if code > 0:
+        return Answer(False, why=(errors.strip().splitlines() or ["a trial of it failed"])[-1][:200], lasting=False)
+    try:
+        return Answer(**json.loads(output.strip().splitlines()[-1]))
+    except (ValueError, TypeError, IndexError):
+        return Answer(False, why="a trial of it gave no answer")
+
+
+# In the child
+
+
+def main(words: list[str]) -> Answer:
+    if hasattr(signal, "SIGKILL"):
+        machine.ends_with_parent(signal.SIGKILL)
+    if words[0] == "format":
+        return format_answer(cast(Precision, words[1]), torch.device(words[2]))
+    folder, precision, form, device, threads = words[1:]
+    return step_answer(Path(folder), cast(Precision, precision), form == "compiled", device, int(threads))
+
+
+def format_answer(precision: Precision, device: torch.device) -> Answer:
+    """Compare what a small network of every kind of layer computes in both formats, and time a product."""
+    kind = AUTOCAST[precision]
+    assert kind is not None
+    wide, narrow = (exercise(device, form) for form in (None, kind))
+    error = float((wide - narrow).norm() / wide.norm())
+    if not error < TOLERANCE[precision]:
+        return Answer(False, why=f"its numbers differ from those of float32 by {error:.0%}")
+    return Answer(True, ratio=product(kind, device) / product(torch.float32, device))
+
+
+def exercise(device: torch.device, kind: torch.dtype | None) -> Tensor:
+    """Outputs and gradients of a convolution, a norm, attention and products, one after the other."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layers = nn.ModuleList([nn.Conv2d(3, 32, 3, padding=1), nn.LayerNorm(32), nn.Linear(32, 96), nn.Linear(32, 8)])
+        images = torch.randn(4, 3, 8, 8)
+    layers, images = layers.to(device), images.to(device)
+    conv, norm, project, head = layers
+    with torch.autocast(device.type, kind, enabled=kind is not None):
+        tokens = norm(conv(images).flatten(2).transpose(1, 2))
+        query, key, value = project(tokens).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+        outputs = head(nn.functional.gelu(tokens + mixed)).mean(1)
+    outputs.float().square().sum().backward()
+    gradients = [p.grad.flatten() for p in layers.parameters() if p.grad is not None]
+    return torch.cat([outputs.detach().float().flatten(), *gradients])
+
+
+def product(kind: torch.dtype, device: torch.device) -> float:
+    """Seconds of a product of matrices."""
+    x = torch.ones(256, 256, device=device, dtype=kind)
+    return min(timed(lambda: (x @ x).sum().item()) for _ in range(5))
+
+
+def timed(action: Any) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def step_answer(folder: Path, precision: Precision, compiled: bool, device: str, threads: int) -> Answer:
+    """Time steps of the run in eager float32 and in the other form by turns, and compare the first loss of both."""
+    from weft.training.run import probe
+
+    run = rehearsed(folder, device, threads)
+    before = first_loss(run, "float32")
+    if compiled:
+        run.core.compile()
+    first = timed(lambda: probe.mean_step(run, precision, steps=1, skipped=0)) + timed(lambda: probe.evaluate_once(run))
+    after = first_loss(run, precision)
+    error = abs(after - before) / max(abs(before), 1e-6)
+    if not error < TOLERANCE[precision]:
+        return Answer(False, why=f"its loss is {after:.4g} where that of eager float32 is {before:.4g}")
+    form = run.core._compiled_call_impl
+    ratios = []
+    for _ in range(ROUNDS):  # a moment's disturbance then meets both
+        run.core._compiled_call_impl = None
+        plain = probe.mean_step(run, "float32", STEPS, skipped=1)
+        run.core._compiled_call_impl = form
+        ratios.append(probe.mean_step(run, precision, STEPS, skipped=1) / plain)
+    return Answer(True, ratio=statistics.median(ratios), first=first)
+
+
+def rehearsed(folder: Path, device: str, threads: int) -> Run:
+    """The run in `folder` as it begins, in this process alone; nothing is written there."""
+    from weft.training.distributed import join
+    from weft.training.loop.display import Silent
+    from weft.training.run import lifecycle
+    from weft.training.run.inputs import gather
+    from weft.training.storage.run_folder import RunFolder, open_run
+
+    config = open_run(folder).config()
+    execution = dataclasses.replace(
+        config.execution, strategy="auto", threads=threads, precision="float32", compile="no"
+    )
+    config = dataclasses.replace(config, execution=execution)
+    team = join(device, "auto")
+    with tempfile.TemporaryDirectory() as path:
+        return lifecycle.assemble(RunFolder(Path(path)), config, None, team, gather(config, folder), Silent())
+
+
+def first_loss(run: Run, precision: Precision) -> float:
+    """The loss of the first batch, before the optimiser moves anything."""
+    from weft.training.distributed import scaling_for
+    from weft.training.loop.loop import update
+
+    run.team.use(precision)
+    for group in run.optimiser.param_groups:
+        group["lr"] = 0.0
+    loss, _, _ = update(run, run.train[0], 0, scaling_for(precision))
+    return float(loss)
+
+
+if __name__ == "__main__":
+    print(json.dumps(dataclasses.asdict(main(sys.argv[1:]))))

@@ -1,0 +1,191 @@
+"""A run is a folder: what was asked, the network, the curve, the checkpoints, and what came out.
+
+run.yaml                  the configuration, and the plan measured from it before step 0
+config.json, model.safetensors, preprocessor_config.json | tokenizer.json     the network, Hugging Face layout
+metrics.jsonl, summary.csv, checkpoints/, record.json
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from weft import __version__
+from weft.data.config import EMBEDDED
+from weft.disk import LOCK, LOCKS, RUN, Damaged, strangers, write_bytes, write_json
+from weft.errors import WeftError
+from weft.machine import Busy, Lock
+from weft.training.config import RunConfig
+from weft.training.run.kinds import AnyConfig, config_class
+from weft.training.run.plan import Plan
+from weft.training.storage import yaml_file
+from weft.training.storage.metrics_log import read_events
+from weft.training.storage.record_schema import read_record
+
+TRAINING = "training"  # the phase in which steps are counted
+FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
+
+
+class RunBusy(WeftError):
+    """Another process trains in the folder."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def config(self) -> AnyConfig:
+        """What was asked, of whatever kind the run is."""
+        asked, where = self._asked(), f"{self.path / 'run.yaml'}: "
+        return yaml_file.from_dict(config_class(asked.get("kind", "train"), where), asked["config"], where)
+
+    def labelled(self) -> RunConfig:
+        """What was asked, of a run that has learnt classes or numbers; others are refused."""
+        config = self.config()
+        if not isinstance(config, RunConfig):
+            raise WeftError(
+                f"{self.path} is of kind {config.kind} and knows no classes; `weft finetune` teaches it some"
+            )
+        return config
+
+    def plan(self) -> Plan | None:
+        """What was measured, or None when the run was stopped before its probe ended."""
+        stored = self._asked().get("plan")
+        return None if stored is None else yaml_file.from_dict(Plan, stored, f"{self.path / 'run.yaml'}: ")
+
+    def _asked(self) -> dict[str, Any]:
+        values = yaml_file.read_mapping(self.path / "run.yaml")
+        version = values.get("format")
+        if not isinstance(version, int) or "config" not in values or not isinstance(values.get("kind", ""), str):
+            raise WeftError(
+                f"{self.path / 'run.yaml'} was not written by weft, or is damaged: it lacks `format` or `config`"
+            )
+        if version > FORMAT:
+            raise WeftError(
+                f"{self.path} was written by a newer weft (format {version}, this one knows {FORMAT}); upgrade weft"
+            )
+        return values
+
+    def write_asked(self, config: AnyConfig, plan: Plan | None = None) -> None:
+        """Write run.yaml."""
+        content: dict[str, Any] = {"format": FORMAT, "weft": __version__, "kind": config.kind}
+        content["config"] = yaml_file.to_dict(config)
+        if plan is not None:
+            content["plan"] = yaml_file.to_dict(plan)
+        write_bytes(self.path / "run.yaml", yaml_file.dump(content).encode())
+
+    def record(self) -> dict[str, Any] | None:
+        """What came out, or None while the run has not ended; nor has it where the record is damaged."""
+        try:
+            return self.sound_record()
+        except Damaged as error:
+            warnings.warn(f"{error}; `weft train --resume {self.path}` writes it anew", stacklevel=2)
+            return None
+
+    def sound_record(self) -> dict[str, Any] | None:
+        """The same, but a damaged record is refused."""
+        path = self.path / "record.json"
+        return read_record(path) if path.exists() else None
+
+    def write_record(self, content: dict[str, Any]) -> None:
+        write_json(self.path / "record.json", content)
+
+    def lock(self, wait: float = 0.0) -> Lock:
+        """Hold the run for this process until the lock is released or the process ends, however it ends.
+
+        Waits up to `wait` seconds for a process that is about to end.
+        """
+        try:
+            return Lock(self.path / LOCK).acquire(wait)
+        except Busy as busy:
+            raise RunBusy(f"{self.path} is being trained by another process; wait for it or stop it") from busy
+        except OSError as error:
+            raise WeftError(f"cannot open {self.path / LOCK}: {error.strerror}; do the files belong to you?") from error
+
+    def phase(self) -> str:
+        """What the process that holds the run is doing, or was doing when it ended: its lock says so."""
+        try:
+            doing = (self.path / LOCK).read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            doing = ""
+        if doing != TRAINING:
+            return doing or "starting"
+        steps = [event["step"] for event in read_events(self.metrics) if event.get("kind") == "train"]
+        return f"training after step {steps[-1] if steps else 0}"
+
+    def status(self) -> str:
+        """finished, failed, running, or stopped (and to be resumed)."""
+        record = self.record()
+        if record is not None:
+            return str(record["status"])
+        try:
+            self.lock().release()
+        except RunBusy:
+            return "running"
+        return "stopped"
+
+
+def create(path: Path, config: AnyConfig) -> Lock:
+    """Make a new run folder that holds what was asked; returns the lock on it, which is held."""
+    folder = RunFolder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        check_new(folder)
+        lock = folder.lock()
+    except OSError as error:
+        raise WeftError(f"cannot write to {path}: {error.strerror}; choose another --output") from error
+    try:
+        check_new(folder)  # until it was locked, another process may have done the same
+        folder.write_asked(config)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def check_new(folder: RunFolder) -> None:
+    """Refuse a folder in which there is anything but a lock, and what a kill left of the first write."""
+    if (folder.path / RUN).exists():
+        raise WeftError(
+            f"{folder.path} already holds a run; `weft train --resume {folder.path}` continues it, "
+            "or choose another --output"
+        )
+    if found := strangers(folder.path, (RUN, *LOCKS)):
+        raise WeftError(f"{folder.path} exists and is not empty (it holds {found[0].name}); choose another --output")
+
+
+def open_run(path: Path) -> RunFolder:
+    """An existing run folder."""
+    if not (path / "run.yaml").is_file():
+        raise WeftError(f"{path} is not a run folder: it has no run.yaml (`weft runs` lists those below a folder)")
+    return RunFolder(path)
+
+
+def free_name(parent: Path, name: str) -> Path:
+    """`parent/name`, or with the first number that makes it new."""
+    candidates = [parent / name, *(parent / f"{name}-{number}" for number in range(2, 10_000))]
+    return next(path for path in candidates if not path.exists())
+
+
+def name_for(source: str) -> str:
+    """What a default folder for work on a source is called: no two sources share one, the same finds its own again."""
+    if source in EMBEDDED:
+        return source
+    hub = source.startswith("hub:")
+    place = source if hub else str(Path(source).expanduser().resolve())
+    readable = source.removeprefix("hub:") if hub else Path(place).name
+    safe = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in readable)[:60]
+    return f"{safe.lstrip('.') or 'source'}-{blake2b(place.encode(errors='replace'), digest_size=3).hexdigest()}"
