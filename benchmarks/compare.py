@@ -29,7 +29,7 @@ def comparison(source: str, folder: Path) -> tuple[float, float, int]:
 
 
 def report(folder: Path) -> tuple[float, int]:
-    """Seconds and bytes of a report of 40 arms × 5 seeds × 1,000 points."""
+    """Seconds and bytes of a report of 40 candidates × 5 seeds × 1,000 points."""
     from studies.fabricated import make_study
     from weft.studies.results.drawing import draw
 

@@ -53,7 +53,7 @@ def opening(datasets: Path) -> list[Row]:
     def ready() -> None:
         source = open_source(datasets / "cifar10")
         train = batches(source, "train", 128)
-        train[0], batches(source, "report", 128, transform=train.transform)[0]
+        train[0], batches(source, "test", 128, transform=train.transform)[0]
 
     first, second = seconds(ready), seconds(ready)
     return [

@@ -42,7 +42,7 @@ def heads(encoder: Path, data: Path) -> FinetuneConfig:
     return FinetuneConfig(
         start=str(encoder),
         source=str(data / "sst2"),
-        report_split="validation",
+        test_split="validation",
         network={"drop_rate": 0.3},
         transform=TransformConfig(max_length=64),
         optimisation=OptimisationConfig(batch_size=128, lr=1e-3, weight_decay=0.05, model_ema=0.998),
@@ -56,7 +56,7 @@ def mnli(encoder: Path, data: Path) -> FinetuneConfig:
     return FinetuneConfig(
         start=str(encoder),
         source=str(data / "mnli_subset"),
-        report_split="validation_matched",
+        test_split="validation_matched",
         network={"drop_rate": 0.3},
         transform=TransformConfig(max_length=96),
         optimisation=OptimisationConfig(batch_size=64, lr=1e-3, weight_decay=0.05, model_ema=0.998),
@@ -71,7 +71,7 @@ def thawed(encoder: Path, data: Path) -> FinetuneConfig:
     return FinetuneConfig(
         start=str(encoder),
         source=str(data / "sst2"),
-        report_split="validation",
+        test_split="validation",
         transform=TransformConfig(max_length=64),
         optimisation=OptimisationConfig(batch_size=32, lr=1e-4, weight_decay=0.01, sched="linear"),
         budget=BudgetConfig(epochs=2),

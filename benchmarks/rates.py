@@ -3,7 +3,7 @@
     python benchmarks/rates.py [CIFAR10_FOLDER ROTTEN_TOMATOES_FOLDER …] [--steps 300] [--jobs 2] [--output FOLDER]
 
 Trains some networks for `steps` batches of 64 on the embedded sources and on those given (images at a tenth of their
-rows, texts cut to 48 tokens), at every rate, and takes the best metric of each run on its selection split. Rates are
+rows, texts cut to 48 tokens), at every rate, and takes the best metric of each run on its validation split. Rates are
 ranked for every network (1 is best), ranks averaged over the networks of a source and then over sources. The rate with
 the best mean rank is `weft.studies.compare.rate_search.short_run_rate`. The same command goes on where it
 was interrupted.
@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from weft.data.config import TransformConfig
-from weft.studies.compare.candidates import Arm, Facts, make_arms
+from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.comparison import ComparisonConfig, run_config
 from weft.studies.engine.runner import Pool, carry_out
 from weft.studies.engine.study import Job, Study
@@ -40,7 +40,7 @@ SMALLER: dict[str, dict[str, Any]] = {  # than by default, so that a run takes s
     "text": {"budget": "60k", "transform": TransformConfig(max_length=48, vocab_size=2048)},
 }
 
-Metrics = dict[str, list[float]]  # network -> best metric on the selection split, a rate each
+Metrics = dict[str, list[float]]  # network -> best metric on the validation split, a rate each
 
 
 def measure(source: str, arguments: argparse.Namespace, pool: Pool) -> Metrics:
@@ -50,18 +50,20 @@ def measure(source: str, arguments: argparse.Namespace, pool: Pool) -> Metrics:
     if facts.modality == "text" or (facts.modality == "image" and facts.rows > LARGE):
         asked = replace(asked, **SMALLER[facts.modality])
         facts = pool.first("look", run_config(asked, None, 0, 1))
-    arms = make_arms(facts, MODELS[facts.modality], "params", asked.amount(), False, False)
-    cells = {(arm.name, rate): job(asked, facts, arm, rate) for arm in arms for rate in RATES}
-    study = Study(arguments.output / Path(source).name, "learning rates", facts, arms, list(cells.values()))
+    candidates = make_candidates(facts, MODELS[facts.modality], "params", asked.amount(), False, False)
+    cells = {(candidate.name, rate): job(asked, facts, candidate, rate) for candidate in candidates for rate in RATES}
+    study = Study(arguments.output / Path(source).name, "learning rates", facts, candidates, list(cells.values()))
     study.save()
     carry_out(study, pool, study.jobs, lambda line: print(f"{source}: {line}", flush=True))
-    found = {arm.name: [metric_of(study, cells[arm.name, rate]) for rate in RATES] for arm in arms}
+    found = {
+        candidate.name: [metric_of(study, cells[candidate.name, rate]) for rate in RATES] for candidate in candidates
+    }
     return {name: [-np.inf if value is None else value for value in values] for name, values in found.items()}
 
 
-def job(asked: ComparisonConfig, facts: Facts, arm: Arm, rate: float) -> Job:
+def job(asked: ComparisonConfig, facts: Facts, candidate: Candidate, rate: float) -> Job:
     asked = replace(asked, optimisation=replace(asked.optimisation, lr=rate))
-    return Job(f"{arm.name} {rate:g}", run_config(asked, arm, 0, facts.rows), facts.fingerprint)
+    return Job(f"{candidate.name} {rate:g}", run_config(asked, candidate, 0, facts.rows), facts.fingerprint)
 
 
 def ranks(metrics: Metrics) -> np.ndarray:

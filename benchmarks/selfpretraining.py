@@ -2,8 +2,8 @@
 
     python benchmarks/selfpretraining.py SST2_FOLDER [--minutes 6] [--model bert_tiny] [--output runs/selfpretraining]
 
-Both arms have the same network, vocabulary and total time. One trains on the labels all the time; the other gives a
-share of it to masked-language modelling of the training sentences alone, without labels, and the rest to the labels.
+Both candidates have the same network, vocabulary and total time. One trains on the labels all the time; the other gives
+a share of it to masked-language modelling of the training sentences alone, without labels, and the rest to the labels.
 Three seeds; reported on `validation`. The same command goes on after a kill. Wanted: a lead of at least one point.
 """
 
@@ -55,7 +55,7 @@ def pretraining(asked: argparse.Namespace, seed: int) -> PretrainConfig:
     """The sentences of the training split alone, without their labels."""
     return PretrainConfig(
         source=str(asked.data), model=asked.model, network={"drop_rate": 0.1}, seed=seed,
-        reading=CorpusConfig(split=("train",), select=0.005, report=0.005),
+        reading=CorpusConfig(split=("train",), val_fraction=0.005, test_fraction=0.005),
         transform=TokenizingConfig(max_length=LENGTH, vocab_size=WORDS),
         optimisation=OptimisationConfig(batch_size=SEQUENCES, lr=2e-3, weight_decay=0.01),
         budget=budget(asked.minutes * asked.share, asked.steps[1]),
@@ -65,7 +65,7 @@ def pretraining(asked: argparse.Namespace, seed: int) -> PretrainConfig:
 
 def finetuning(asked: argparse.Namespace, seed: int, start: Path) -> FinetuneConfig:
     return FinetuneConfig(
-        source=str(asked.data), start=str(start), seed=seed, report_split=SPLIT,
+        source=str(asked.data), start=str(start), seed=seed, test_split=SPLIT,
         transform=TransformConfig(max_length=LENGTH),
         optimisation=OptimisationConfig(batch_size=BATCH, lr=asked.rate, weight_decay=0.05, sched="linear"),
         budget=budget(asked.minutes * (1 - asked.share), asked.steps[2]), thawing=ThawingConfig(layer_decay=1.0),
@@ -74,7 +74,7 @@ def finetuning(asked: argparse.Namespace, seed: int, start: Path) -> FinetuneCon
 
 
 def one_seed(asked: argparse.Namespace, seed: int) -> dict[str, float]:
-    """Accuracy of both arms on the same split, and the perplexity that pre-training ended with."""
+    """Accuracy of both candidates on the same split, and the perplexity that pre-training ended with."""
     folder = asked.output / f"seed{seed}"
     alone = carry_out(scratch(asked, seed), folder / "scratch")
     pretrained = carry_out(pretraining(asked, seed), folder / "pretrained")
@@ -93,12 +93,12 @@ def one_seed(asked: argparse.Namespace, seed: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--minutes", type=float, default=6.0, help="of an arm, pre-training included")
+    parser.add_argument("--minutes", type=float, default=6.0, help="of a candidate, pre-training included")
     parser.add_argument("--share", type=float, default=0.5, help="of the time that pre-training gets")
     parser.add_argument("--rate", type=float, default=1e-3, help="of fine-tuning: these networks are small")
     parser.add_argument(
         "--steps", type=int, nargs=3, default=(None, None, None), metavar=("SCRATCH", "PRETRAIN", "FINETUNE"),
-        help="in place of minutes, on a machine with other work; the table has the processor time of both arms",
+        help="in place of minutes, on a machine with other work; the table has the processor time of both candidates",
     )  # fmt: skip
     parser.add_argument("--model", default="bert_tiny")
     parser.add_argument("--seeds", type=int, default=3)
@@ -106,12 +106,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("runs/selfpretraining"))
     asked = parser.parse_args()
     found = [one_seed(asked, seed) for seed in range(asked.seeds)]
-    print("\n| arm | processor seconds of its loops | accuracy on validation, % |\n|---|---|---|")
-    for arm in ("scratch", "finetuned"):
-        values = 100 * np.array([seed[arm] for seed in found])
+    print("\n| candidate | processor seconds of its loops | accuracy on validation, % |\n|---|---|---|")
+    for candidate in ("scratch", "finetuned"):
+        values = 100 * np.array([seed[candidate] for seed in found])
         spread = f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else ""
-        taken = np.mean([seed[f"{arm}_seconds"] for seed in found])
-        print(f"| {arm} | {taken:.0f} | {values.mean():.2f}{spread} |")
+        taken = np.mean([seed[f"{candidate}_seconds"] for seed in found])
+        print(f"| {candidate} | {taken:.0f} | {values.mean():.2f}{spread} |")
     lead = [seed["finetuned"] - seed["scratch"] for seed in found]
     print(f"\nlead of pre-training: {100 * np.mean(lead):+.2f} points over {len(lead)} seeds")
 

@@ -156,7 +156,7 @@ CASES = (
     compared("study.json a list", {"study.json": "[]"}, "weft leaderboard C", {2: "study.json"}),
     compared(
         "study.json of a wrong kind",
-        {"study.json": '{"format": "x", "arms": 5}'},
+        {"study.json": '{"format": "x", "candidates": 5}'},
         "weft leaderboard C",
         {2: "study.json"},
     ),

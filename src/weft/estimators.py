@@ -1,6 +1,6 @@
 """`weft.Classifier` and `weft.Regressor`: the networks in scikit-learn's manner, for pipelines and cross-validation.
 
-They train with the same loop as `weft train`, in memory: no folder, no probe, no selection split.
+They train with the same loop as `weft train`, in memory: no folder, no probe, no validation split.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
         objective=objective,
         ema=None,
         train=loader,
-        select=None,
+        validation=None,
         store=None,
         journal=Journal(None),
         display=Silent(),

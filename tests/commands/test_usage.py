@@ -21,7 +21,7 @@ from weft.commands.main import main
         ("train digits --model mlp --precision int4", ("int4", "bf16")),
         ("train digits --model mlp --processes 0", ("--processes 0",)),
         ("data show digits --rows many", ("--rows", "whole number", "many")),
-        ("data show digits --select 1", ("--select", "less than 1")),
+        ("data show digits --val-fraction 1", ("--val-fraction", "less than 1")),
         ("data shwo digits", ("shwo", "'show'")),
         ("predict", ("weft predict", "Run folder")),
         ("trian", ("trian", "train")),

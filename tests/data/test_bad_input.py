@@ -73,7 +73,7 @@ def test_a_broken_image_is_named_and_stops_or_is_skipped(image_folder: Path, kin
 def test_a_broken_image_is_named_whichever_split_it_falls_into(image_folder: Path, seed: int):
     (image_folder / "cat" / "broken.jpg").write_bytes(b"")
     with pytest.raises(WeftError, match=r"cat/broken\.jpg"):
-        batches(open_source(image_folder, seed=seed, select=0.4, memory=1 << 30), "train")
+        batches(open_source(image_folder, seed=seed, val_fraction=0.4, memory=1 << 30), "train")
 
 
 @pytest.mark.parametrize("kind", ["bomb", "JPEG bomb"])
@@ -159,7 +159,7 @@ def test_a_label_outside_the_range(tmp_path: Path, stream: bool):
     table = pa.table({"text": [sentence(n) for n in range(200)], "label": labels})
     pq.write_table(table.replace_schema_metadata({"huggingface": json.dumps(names)}), tmp_path / "train.parquet")
     with pytest.raises(WeftError, match=r"train\.parquet row 17: the label 3 is outside the range 0 to 2"):
-        loaders = [batches(open_source(tmp_path, stream=stream), role) for role in ("train", "select", "report")]
+        loaders = [batches(open_source(tmp_path, stream=stream), role) for role in ("train", "validation", "test")]
         for loader in loaders:
             list(loader.range(0, loader.steps_per_epoch))
     source = open_source(tmp_path, stream=stream, on_bad="skip")
@@ -277,7 +277,7 @@ def test_a_bad_row_of_a_streamed_image_source_is_named_at_its_batch(tmp_path: Pa
     folder = write_tar(tmp_path / "shards" / "train.tar", members).parent
     with pytest.raises(WeftError, match=r"train\.tar sample 007: the image cannot be decoded"):
         source = open_source(folder, stream=True)
-        for role in ("train", "select", "report"):
+        for role in ("train", "validation", "test"):
             list(batches(source, role, 4, transform=TransformConfig(normalize="unit")).range())
     source = open_source(folder, stream=True, on_bad="skip")
     assert sum(len(split) for split in source.splits.values()) == 149

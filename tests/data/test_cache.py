@@ -139,7 +139,7 @@ def test_other_columns_of_one_file_have_other_ids(tmp_path: Path) -> None:
 
     def first(**config: Any) -> list[str]:
         source = open_source(tmp_path / "pairs.csv", SourceConfig(target="label", **config))
-        batch = batches(source, "report", batch_size=1, train=False, tokenizer=tokenizer)[0]
+        batch = batches(source, "test", batch_size=1, train=False, tokenizer=tokenizer)[0]
         return tokenizer.decode(batch.inputs["x"][0].tolist()).split()
 
     pair = first()

@@ -50,7 +50,7 @@ def test_show_tells_splits_balance_sizes_duplicates_and_draws_a_sheet(tmp_path: 
     assert "20 × 16 px" in " ".join(printed.split()).replace("16 × 20", "20 × 16")
     shared = re.findall(r"(\d+) rows of report occur in (?:train|select)", printed)
     assert sum(map(int, shared)) == 3  # the images 5, 10 and 15
-    assert "carved off for selection" in printed
+    assert "held out for validation" in printed
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.height >= 2 * 64 and sheet.width > 200
 
@@ -73,7 +73,7 @@ SHOWN = [
 def test_every_real_dataset_is_shown(datasets: Path, tmp_path: Path, capsys, name: str):
     assert weft("show", datasets / name, "--sheet", tmp_path / "sheet.png") == 0
     printed = capsys.readouterr().out
-    assert all(word in printed for word in ("train", "select", "report", "fingerprint", "carved off"))
+    assert all(word in printed for word in ("train", "validation", "test", "fingerprint", "carved off"))
     assert ("contact sheet" in printed) == (tmp_path / "sheet.png").exists()
 
 

@@ -60,7 +60,7 @@ def test_a_declared_class_may_be_called_none(tmp_path: Path):
 def test_a_split_without_any_label_is_unlabelled(tmp_path: Path):
     (tmp_path / "train.csv").write_text(labelled(["pos", "neg"] * 15))
     (tmp_path / "test.csv").write_text(labelled([""] * 6))
-    assert "held out" in open_source(tmp_path).splits["report"].origin
+    assert "held out" in open_source(tmp_path).splits["test"].origin
     (tmp_path / "train.csv").write_text(labelled([""] * 30))
     source = open_source(tmp_path)
     assert source.task == "none" and "no row of 'train' has a label" in source.notes
@@ -101,7 +101,7 @@ def test_targets_keep_the_digits_by_which_they_differ(csv_file):
     values = 1e9 + np.arange(30) / 8
     rows = [f"{n},{value!r}" for n, value in enumerate(values.tolist())]
     source = open_source(csv_file("a,y\n" + "\n".join(rows)))
-    found = np.concatenate([source.splits[role].targets for role in ("train", "select", "report")])
+    found = np.concatenate([source.splits[role].targets for role in ("train", "validation", "test")])
     assert sorted(found.tolist()) == values.tolist()
     assert batches(source, "train", 4)[0].targets.double().sub(1e9).remainder(0.125).abs().max() == 0
     ordinary = open_source(csv_file("a,y\n" + "\n".join(f"{n},{n / 7}" for n in range(30))))

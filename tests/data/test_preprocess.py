@@ -21,7 +21,7 @@ from weft.errors import WeftError
 
 
 def evaluated(source, transform) -> torch.Tensor:
-    return torch.cat([batch.inputs["x"] for batch in batches(source, "report", 5, transform=transform)])
+    return torch.cat([batch.inputs["x"] for batch in batches(source, "test", 5, transform=transform)])
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_an_image_file_gives_the_tensor_of_evaluation(image_folder: Path, tmp_pa
     transform.save(tmp_path / "run")
     served = load(tmp_path / "run")
     seen = evaluated(source, transform)
-    assert all(batch.inputs["x"].is_contiguous() for batch in batches(source, "report", 5, transform=transform))
-    split = source.splits["report"]
+    assert all(batch.inputs["x"].is_contiguous() for batch in batches(source, "test", 5, transform=transform))
+    split = source.splits["test"]
     for example, row in enumerate(split.rows):
         path = split.table.inputs.files[row]
         assert torch.equal(served(path)["x"][0], seen[example])
@@ -47,7 +47,7 @@ def test_a_row_of_a_table_gives_the_tensor_of_evaluation(tmp_path: Path):
         source = open_source(name)
         transform = fit(source)
         transform.save(tmp_path / name)
-        split = source.splits["report"]
+        split = source.splits["test"]
         seen = evaluated(source, transform)
         raws = split.read(np.arange(len(split)))[0]
         assert all(torch.equal(load(tmp_path / name)(raw)["x"][0], seen[row]) for row, raw in enumerate(raws[:20]))
@@ -56,7 +56,7 @@ def test_a_row_of_a_table_gives_the_tensor_of_evaluation(tmp_path: Path):
 
 
 def raws_of(name: str) -> list[float]:
-    return open_source(name).splits["report"].read(np.array([0]))[0][0].tolist()
+    return open_source(name).splits["test"].read(np.array([0]))[0][0].tolist()
 
 
 def test_a_text_gives_the_ids_of_evaluation(tmp_path: Path):
@@ -65,8 +65,8 @@ def test_a_text_gives_the_ids_of_evaluation(tmp_path: Path):
     transform.save(tmp_path / "run")
     assert {"tokenizer.json", "tokenizer_config.json"} <= {path.name for path in (tmp_path / "run").iterdir()}
     served = load(tmp_path / "run")
-    split = source.splits["report"]
-    loader = batches(source, "report", len(split), transform=transform)
+    split = source.splits["test"]
+    loader = batches(source, "test", len(split), transform=transform)
     for row, text in enumerate(split.read(np.arange(len(split)))[0]):
         one, many = served(text), loader[0].inputs
         assert torch.equal(one["x"][one["mask"]], many["x"][row][many["mask"][row]])

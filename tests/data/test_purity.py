@@ -112,9 +112,9 @@ def test_an_epoch_has_no_example_twice_and_evaluation_has_each_once_in_order(sou
     loader = make(sources, transforms, kind)
     seen = torch.cat([loader[step].index for step in range(loader.steps_per_epoch)])
     assert len(seen.unique()) == len(seen) > len(sources[kind].splits["train"]) - 11
-    report = batches(sources[kind], "report", batch_size=7, transform=transforms[kind])
+    report = batches(sources[kind], "test", batch_size=7, transform=transforms[kind])
     order = torch.cat([batch.index for batch in report])
-    assert torch.equal(order, torch.arange(len(sources[kind].splits["report"])))
+    assert torch.equal(order, torch.arange(len(sources[kind].splits["test"])))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,7 +164,7 @@ def test_another_process_makes_the_same_batch(tmp_path: Path):
 def test_a_streamed_split_has_the_rows_of_the_one_in_memory(tmp_path: Path):
     folder = write_parquet(tmp_path / "text", 100)
     stream = open_source(folder, stream=True)
-    texts = [text for split in ("train", "select", "report") for text in read_all(stream, split)]
+    texts = [text for split in ("train", "validation", "test") for text in read_all(stream, split)]
     assert sorted(texts) == sorted(sentence(row) for row in range(100))
     streamed = stream.splits["train"]
     labels = {sentence(row): row % 3 for row in range(100)}

@@ -66,7 +66,7 @@ def test_every_real_dataset_loads_by_its_path_with_no_options(datasets: Path, na
     assert (source.modality, source.task) == (modality, task)
     assert sum(len(split) for split in source.splits.values()) == rows
     report = "held out of train by seed" if name == "wiki_small" else ("test", "validation", "validation_matched")
-    assert source.splits["report"].origin in report
+    assert source.splits["test"].origin in report
 
 
 def test_weights_are_not_data(datasets: Path):
@@ -76,7 +76,7 @@ def test_weights_are_not_data(datasets: Path):
 
 def test_no_phrase_of_a_selection_sentence_is_trained_on(datasets: Path):
     source = open_source(datasets / "sst2")
-    train, select = set(rows_of(source.splits["train"])), rows_of(source.splits["select"])
+    train, select = set(rows_of(source.splits["train"])), rows_of(source.splits["validation"])
     sentences = sorted(select, key=len)[-300:]
     phrases = {
         " ".join(words[a:b])
@@ -118,15 +118,15 @@ def test_groups_stay_together(csv_file):
 
 def test_selection_takes_the_same_share_of_every_class_and_nothing_of_the_report(csv_file):
     lines = ["x,y,label"] + [f"{n},{n * n},{'rare' if n % 10 == 0 else 'common'}" for n in range(400)]
-    source = open_source(csv_file("\n".join(lines)), select=0.25)
+    source = open_source(csv_file("\n".join(lines)), val_fraction=0.25)
     counts = {role: np.bincount(split.targets.astype(int)).tolist() for role, split in source.splits.items()}
-    assert counts == {"train": [216, 24], "select": [72, 8], "report": [72, 8]}
+    assert counts == {"train": [216, 24], "validation": [72, 8], "test": [72, 8]}
     values = [tuple(row) for split in source.splits.values() for row in rows_of(split)]
     assert len(set(values)) == 400
 
 
 def test_the_seed_decides_what_is_held_out():
-    one, same, other = (open_source("diabetes", seed=seed).splits["report"].rows for seed in (1, 1, 2))
+    one, same, other = (open_source("diabetes", seed=seed).splits["test"].rows for seed in (1, 1, 2))
     assert np.array_equal(one, same) and not np.array_equal(one, other)
 
 
@@ -141,8 +141,8 @@ def test_an_image_folder_with_and_without_splits(image_folder: Path, tmp_path: P
             for number in range(4):
                 (folder / f"{number}.png").write_bytes(encoded(number))
     source = open_source(tmp_path / "split")
-    assert len(source.splits["report"]) == 12 and source.splits["report"].origin == "test"
-    assert len(source.splits["train"]) + len(source.splits["select"]) == 12
+    assert len(source.splits["test"]) == 12 and source.splits["test"].origin == "test"
+    assert len(source.splits["train"]) + len(source.splits["validation"]) == 12
     assert len(source.splits["val"]) == 12
     assert batches(source, "train", 4)[0].inputs["x"].shape == (4, 3, 16, 16)
 
@@ -156,8 +156,8 @@ def test_idx_files_as_of_mnist(tmp_path: Path):
         with opener(tmp_path / f"{name}-labels-idx1-ubyte{ending}", "wb") as file:
             file.write(struct.pack(">HBBI", 0, 8, 1, 30) + bytes(n % 3 for n in range(30)))
     source = open_source(tmp_path)
-    assert source.splits["report"].origin == "test" and len(source.splits["report"]) == 30
-    assert np.array_equal(np.stack(rows_of(source.splits["report"]))[:, 0], pixels)
+    assert source.splits["test"].origin == "test" and len(source.splits["test"]) == 30
+    assert np.array_equal(np.stack(rows_of(source.splits["test"]))[:, 0], pixels)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -220,7 +220,7 @@ def test_a_test_split_without_labels_reports_on_validation(tmp_path: Path):
         table = pa.table({"sentence": [f"{split} {sentence(n)}" for n in range(len(labels))], "label": labels})
         pq.write_table(table, tmp_path / f"{split}.parquet")
     source = open_source(tmp_path)
-    assert source.splits["report"].origin == "validation"
+    assert source.splits["test"].origin == "validation"
     assert any("test split has no labels" in note for note in source.notes)
 
 
@@ -228,7 +228,7 @@ def test_a_streamed_source_counts_its_rows_and_says_what_it_carved(tmp_path: Pat
     source = open_source(write_parquet(tmp_path / "text", 3000), memory=1000)
     assert all(isinstance(split, StreamSplit) for split in source.splits.values())
     assert sum(len(split) for split in source.splits.values()) == 3000
-    assert abs(len(source.splits["report"]) - 600) < 90
+    assert abs(len(source.splits["test"]) - 600) < 90
     assert any("carved" in note for note in source.notes)
 
 

@@ -19,7 +19,7 @@ SCORE, PARAMETERS = columns("accuracy")[:2]
 
 
 def rows(*values: tuple[float, float]):
-    named = [(f"arm{number}", score, size) for number, (score, size) in enumerate(values)]
+    named = [(f"candidate{number}", score, size) for number, (score, size) in enumerate(values)]
     return [{"name": n, "score": s, "low": s - 0.01, "high": s + 0.01, "parameters": p} for n, s, p in named]
 
 
@@ -29,7 +29,7 @@ def test_the_front_is_what_nobody_dominates(values):
     found = {row["name"] for row in front(rows(*values), SCORE, PARAMETERS)}
     for i, (score, size) in enumerate(values):
         beaten = any(s >= score and p <= size and (s, p) != (score, size) for s, p in values)
-        assert (f"arm{i}" in found) == (not beaten)
+        assert (f"candidate{i}" in found) == (not beaten)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
@@ -72,16 +72,16 @@ def parse(svg: str) -> ET.Element:
 def test_charts_are_well_formed_and_say_what_they_show():
     data = rows((0.9, 1e5), (0.8, 1e4), (0.7, 2e5))
     chart = parse(scatter(data, PARAMETERS, SCORE, {row["name"]: n for n, row in enumerate(data)}))
-    assert chart.get("role") == "img" and "arm1, arm0" in chart.get("aria-label", "")
+    assert chart.get("role") == "img" and "candidate1, candidate0" in chart.get("aria-label", "")
     assert len(chart.findall(".//circle")) == 3
     line = {"x": [1.0, 2.0], "mean": [0.5, 0.6], "low": [0.4, 0.5], "high": [0.6, 0.7]}
     assert len(parse(lines({"a<b": line}, {"a<b": 0}, ("epoch", "loss"))).findall(".//polyline")) == 1
     assert "−" not in parse(interval(-0.1, 0.1, 0.3, 0.5, True, "said")).get("aria-label", "")
 
 
-def test_an_arm_without_a_value_is_not_drawn():
+def test_an_candidate_without_a_value_is_not_drawn():
     data = [*rows((0.9, 1e5)), {"name": "failed", "score": None, "low": None, "high": None, "parameters": None}]
-    assert scatter(data, PARAMETERS, SCORE, {"arm0": 0, "failed": 1}).count("<circle") == 1
+    assert scatter(data, PARAMETERS, SCORE, {"candidate0": 0, "failed": 1}).count("<circle") == 1
     assert scatter(data[1:], PARAMETERS, SCORE, {"failed": 0}) == ""
 
 

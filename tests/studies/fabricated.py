@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.studies.compare.candidates import Arm, Facts
+from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.engine.study import Job, Study
 from weft.training.config import RunConfig
 from weft.training.storage import yaml_file
@@ -31,7 +31,7 @@ def record(config: RunConfig, accuracy: float, points: int = 15, **changes: Any)
         )
         if step % 5 == 0:
             curve.append(
-                {"kind": "evaluation", "step": step, "epoch": step / 3, "select_metric": accuracy * step / points}
+                {"kind": "evaluation", "step": step, "epoch": step / 3, "validation_metric": accuracy * step / points}
             )
     return {
         "status": "finished",
@@ -58,21 +58,21 @@ def record(config: RunConfig, accuracy: float, points: int = 15, **changes: Any)
 def make_study(
     folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400
 ) -> Study:
-    """A finished study; arms are named after networks of the registry, `hog+logistic` is the baseline."""
+    """A finished study; candidates are named after networks of the registry, `hog+logistic` is the baseline."""
     from weft.studies.results.load import describe
 
-    arms: list[Arm] = [describe(name, name.split("@")[0], {}) for name in accuracies]
+    candidates: list[Candidate] = [describe(name, name.split("@")[0], {}) for name in accuracies]
     jobs = [
-        Job(arm.name, RunConfig(source="digits", model=arm.model, seed=seed), "f" * 32)
-        for arm in arms
-        for seed in range(1 if arm.fixed else seeds)
+        Job(candidate.name, RunConfig(source="digits", model=candidate.model, seed=seed), "f" * 32)
+        for candidate in candidates
+        for seed in range(1 if candidate.fixed else seeds)
     ]
-    study = Study(folder, "a study", facts(), arms, jobs, "params", "50,000 parameters each", "weft compare")
+    study = Study(folder, "a study", facts(), candidates, jobs, "params", "50,000 parameters each", "weft compare")
     study.save()
     rng = np.random.default_rng(0)
     hard = rng.permutation(examples)
     for job in jobs:
-        finish(study, job, accuracies[job.arm], points, examples, hard, rng)
+        finish(study, job, accuracies[job.candidate], points, examples, hard, rng)
     return study
 
 

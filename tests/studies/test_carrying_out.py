@@ -44,8 +44,8 @@ class Fake:
         pass
 
 
-def study_without_records(folder: Path, **arms: float) -> Study:
-    study = make_study(folder, arms or ARMS, seeds=2)
+def study_without_records(folder: Path, **candidates: float) -> Study:
+    study = make_study(folder, candidates or ARMS, seeds=2)
     for job in study.jobs:
         (study.run_folder(job).path / "record.json").unlink()
     return study

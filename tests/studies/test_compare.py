@@ -31,10 +31,10 @@ def stamps(folder: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("runs/*/record.json")}
 
 
-def test_every_arm_and_seed_has_a_record_with_predictions_at_the_budget(finished: Path):
-    """E10: arms of several families on one source, each at the same budget."""
+def test_every_candidate_and_seed_has_a_record_with_predictions_at_the_budget(finished: Path):
+    """E10: candidates of several families on one source, each at the same budget."""
     results = collect(finished).results
-    assert [(r.arm, r.seed) for r in results].count(("mlp", 1)) == 1 and len(results) == 5
+    assert [(r.candidate, r.seed) for r in results].count(("mlp", 1)) == 1 and len(results) == 5
     assert all(result.finished for result in results)
     for result in results:
         assert result.predictions is not None and result.record is not None
@@ -52,7 +52,7 @@ def test_the_summary_has_speed_latency_and_commands(finished: Path):
 
 
 def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
-    plans = [RunFolder(r.path).plan() for r in collect(finished).results if r.arm == "mlp"]
+    plans = [RunFolder(r.path).plan() for r in collect(finished).results if r.candidate == "mlp"]
     assert len(plans) == 2 and plans[0] == plans[1] is not None
     assert any("% beyond training: " in note for note in draw(finished)["notes"])
 
@@ -60,13 +60,13 @@ def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
 def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):
     row = next(row for row in draw(finished)["rows"] if row["name"] == "vit_nano_p4_32")
     assert dispatch([*row["commands"][0].split()[1:], "--output", str(tmp_path / "again")]) == 0
-    first = next(r for r in collect(finished).results if r.arm == "vit_nano_p4_32" and r.seed == 0)
+    first = next(r for r in collect(finished).results if r.candidate == "vit_nano_p4_32" and r.seed == 0)
     again = RunFolder(tmp_path / "again").record()
     assert first.record is not None and again is not None
     assert again["metrics"]["accuracy"] == first.record["metrics"]["accuracy"]
 
 
-def test_a_finished_arm_is_never_run_twice_and_a_new_seed_is_added(finished: Path, tmp_path: Path):
+def test_a_finished_candidate_is_never_run_twice_and_a_new_seed_is_added(finished: Path, tmp_path: Path):
     folder = tmp_path / "copy"
     shutil.copytree(finished, folder)
     before = stamps(folder)
@@ -76,8 +76,8 @@ def test_a_finished_arm_is_never_run_twice_and_a_new_seed_is_added(finished: Pat
     assert {name: after[name] for name in before} == before
 
 
-def test_an_arm_that_cannot_run_is_a_row_with_its_reason_and_the_study_goes_on(tmp_path: Path):
-    """A batch larger than the set is refused by the run; here one arm's folder is occupied by a file."""
+def test_an_candidate_that_cannot_run_is_a_row_with_its_reason_and_the_study_goes_on(tmp_path: Path):
+    """A batch larger than the set is refused by the run; here one candidate's folder is occupied by a file."""
     said: list[str] = []
     first = compare(asked(models="mlp", seeds=1, baseline=False), tmp_path / "a", "", said.append)
     blocked = tmp_path / "b" / "runs" / first.jobs[0].name
@@ -143,7 +143,7 @@ def test_networks_at_their_named_size_are_tuned_too(tmp_path: Path):
 
 
 def test_learning_curves_and_trials(tmp_path: Path):
-    """Shares of the rows for any comparison; as many rates for each arm, tried for a quarter of a run."""
+    """Shares of the rows for any comparison; as many rates for each candidate, tried for a quarter of a run."""
     question = asked(models="mlp", seeds=1, baseline=False, learning_curve=True, trials=3)
     study = compare(question, tmp_path, "", lambda sentence: None)
     assert {point["share"] for point in draw(tmp_path)["learning"]} == {0.1, 0.3, 1.0}
@@ -151,5 +151,5 @@ def test_learning_curves_and_trials(tmp_path: Path):
     steps = max(record["config"]["budget"]["steps"] for record in records)
     tried = [record for record in records if record["config"]["budget"]["steps"] == steps // 4]
     assert len(tried) == 3 and len(records) == 6  # and a whole run on each share
-    best = max(tried, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
+    best = max(tried, key=lambda r: max(e["validation_metric"] for e in r["curve"] if "validation_metric" in e))
     assert {job.config.optimisation.lr for job in study.jobs} == {best["config"]["optimisation"]["lr"]}

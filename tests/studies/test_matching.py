@@ -1,4 +1,4 @@
-"""Budgets: solved sizes meet them within 3 % by torch's own count, and an arm that cannot says what it would need."""
+"""Budgets: solved sizes meet them within 3 % by torch's own count, and one that cannot says what it would need."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_study_is_summed_up_best_first_with_every_column(tmp_path: Path):
 
 def test_a_failed_run_stays_a_row_that_says_so(tmp_path: Path):
     study = make_study(tmp_path, ARMS)
-    job = next(job for job in study.jobs if job.arm == "mlp")
+    job = next(job for job in study.jobs if job.candidate == "mlp")
     path = study.run_folder(job).path / "record.json"
     path.write_text(json.dumps(record(job.config, 0.1, status="failed", reason="step 8: training diverged")))
     row = next(row for row in summarise(collect(tmp_path))["rows"] if row["name"] == "mlp")
@@ -126,7 +126,7 @@ def test_a_damaged_study_is_refused_and_what_can_be_done_without_is_not_missed(t
 
 
 @pytest.mark.parametrize(
-    "change", [{"runs": 3}, {"arms": [{"name": 1}]}, {"facts": {}}, {"notes": "x"}, {"runs": [{"name": "../x"}]}]
+    "change", [{"runs": 3}, {"candidates": [{"name": 1}]}, {"facts": {}}, {"notes": "x"}, {"runs": [{"name": "../x"}]}]
 )
 def test_a_study_with_wrong_parts_is_refused(tmp_path: Path, change: dict[str, object]):
     make_study(tmp_path, {"mlp": 0.9}, seeds=1)
@@ -165,7 +165,7 @@ def test_an_interrupted_report_leaves_the_old_one_whole(tmp_path: Path, monkeypa
 def test_at_equal_time_the_cheapest_is_the_one_that_predicts_with_the_least(tmp_path: Path):
     study = make_study(tmp_path, {"vit_nano_p4_32": 0.9, "mlp": 0.9})
     for job in study.jobs:
-        slow_to_train, large = job.arm == "mlp", job.arm != "mlp"
+        slow_to_train, large = job.candidate == "mlp", job.candidate != "mlp"
         content = record(
             job.config, 0.9, wall_seconds=9.0 if slow_to_train else 3.0, multiply_adds=9e6 if large else 1e6
         )

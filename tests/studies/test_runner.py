@@ -51,8 +51,8 @@ def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_
     question = asked(models="mlp", seeds=2, baseline=False, steps=1000)
     with Pool(1) as pool:
         facts = pool.first("look", run_config(question, None, 0, 1))
-        arms = comparison.make_arms(facts, "mlp", "params", 1e4, False, False)
-        study = plan(question, tmp_path, "", facts, arms)
+        candidates = comparison.make_candidates(facts, "mlp", "params", 1e4, False, False)
+        study = plan(question, tmp_path, "", facts, candidates)
         victim = pool.workers[0].process.pid
 
         def kill_when_training() -> None:

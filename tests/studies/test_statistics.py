@@ -12,28 +12,28 @@ from weft.studies.statistics.intervals import Estimate, corrected, difference, h
 
 
 def study(rng: np.random.Generator, seeds: int, examples: int, gap: float = 0.0, seed_spread: float = 0.1):
-    """Two arms (seeds, examples) of right and wrong answers: logits of example, arm × example, seed and rest.
+    """Two candidates (seeds, examples), right and wrong: logits of example, candidate × example, seed and rest.
 
     A gap of 0.5 in the logit is about five points of accuracy (checked below).
     """
     difficulty = rng.normal(2.0, 2.0, examples)
-    arms = []
+    candidates = []
     for shift in (gap, 0.0):
         logit = difficulty + rng.normal(0, 0.8, examples) + shift
         logit = logit + rng.normal(0, seed_spread, (seeds, 1)) + rng.normal(0, 0.5, (seeds, examples))
-        arms.append((rng.random((seeds, examples)) < 1 / (1 + np.exp(-logit))).astype(float))
-    return arms[0], arms[1]
+        candidates.append((rng.random((seeds, examples)) < 1 / (1 + np.exp(-logit))).astype(float))
+    return candidates[0], candidates[1]
 
 
 def share_of_verdicts(gap: float, seeds: int, seed_spread: float, examples: int = 1000, studies: int = 200) -> float:
     rng = np.random.default_rng(0)
     drawn = (study(rng, seeds, examples, gap, seed_spread) for _ in range(studies))
-    return float(np.mean([difference(*arms).p < 0.05 for arms in drawn]))
+    return float(np.mean([difference(*candidates).p < 0.05 for candidates in drawn]))
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
 @pytest.mark.parametrize("seed_spread", [0.0, 0.1, 0.3])
-def test_equal_arms_get_a_false_verdict_in_at_most_five_percent_of_200_studies(seeds: int, seed_spread: float):
+def test_equal_candidates_get_a_false_verdict_in_at_most_five_percent_of_200_studies(seeds: int, seed_spread: float):
     assert share_of_verdicts(0.0, seeds, seed_spread) <= 0.05
 
 
@@ -82,13 +82,13 @@ def test_seeds_that_are_all_the_variance_give_welchs_t_test():
     assert found.freedom == pytest.approx(oracle.df)
 
 
-def test_arms_that_never_differ_have_no_difference():
+def test_candidates_that_never_differ_have_no_difference():
     same = np.ones((3, 20))
     found = difference(same, same)
     assert (found.mean, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
 
 
-def test_arms_on_other_examples_are_refused():
+def test_candidates_on_other_examples_are_refused():
     with pytest.raises(ValueError, match="20 and on 30"):
         difference(np.ones((3, 20)), np.ones((3, 30)))
 

@@ -29,8 +29,8 @@ def test_a_key_depends_on_what_decides_a_result_but_not_on_threads_and_prices():
 
 
 def test_names_of_folders_are_safe():
-    for arm in ("mlp/4", "mlp×4", "../up", "a b"):
-        assert set(Job(arm, CONFIG, "x").name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_+")
+    for candidate in ("mlp/4", "mlp×4", "../up", "a b"):
+        assert set(Job(candidate, CONFIG, "x").name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_+")
 
 
 def test_a_damaged_record_is_made_anew(tmp_path: Path):

@@ -8,8 +8,8 @@ import pytest
 from weft.studies.statistics.verdicts import Contender, answer, questions, recommend
 
 
-def arm(name: str, group, share: float, seeds: int = 5, selection: float | None = None, **more) -> Contender:
-    """An arm that is right on the first `share` of 1,000 examples, with one example of difference between seeds."""
+def candidate(name: str, group, share: float, seeds: int = 5, selection: float | None = None, **more) -> Contender:
+    """A candidate that is right on the first `share` of 1,000 examples, with one example of difference between seeds."""
     scores = np.zeros((seeds, 1000))
     for seed in range(seeds):
         scores[seed, : int(share * 1000) + seed % 2] = 1
@@ -17,51 +17,51 @@ def arm(name: str, group, share: float, seeds: int = 5, selection: float | None 
 
 
 def test_a_clear_difference_is_claimed_with_its_interval():
-    (verdict,) = answer([arm("vit", "attention", 0.95), arm("mixer", "mlp", 0.90)], "points", "seconds")
+    (verdict,) = answer([candidate("vit", "attention", 0.95), candidate("mixer", "mlp", 0.90)], "points", "seconds")
     assert verdict.shown and not verdict.preliminary
     assert verdict.sentence.startswith("attention: +5.0 points over the best MLP at equal training time (vit against")
     assert "corrected 95 % interval 3." in verdict.sentence
 
 
 def test_three_seeds_are_preliminary():
-    (verdict,) = answer([arm("vit", "attention", 0.95, 3), arm("mixer", "mlp", 0.90, 3)], "points", "none")
+    (verdict,) = answer([candidate("vit", "attention", 0.95, 3), candidate("mixer", "mlp", 0.90, 3)], "points", "none")
     assert verdict.shown and verdict.preliminary
     assert "preliminary: 3 seeds, 5 are needed" in verdict.sentence
 
 
 def test_a_difference_within_noise_is_no_difference_shown():
-    (verdict,) = answer([arm("vit", "attention", 0.951), arm("mixer", "mlp", 0.95)], "points", "params")
+    (verdict,) = answer([candidate("vit", "attention", 0.951), candidate("mixer", "mlp", 0.95)], "points", "params")
     assert not verdict.shown
     assert verdict.sentence.startswith("attention: no difference shown: +0.1 points over the best MLP at equal para")
 
 
 def test_who_stands_for_a_group_is_chosen_by_selection_not_by_the_reported_score():
-    lucky = arm("lucky", "mlp", 0.99, selection=0.80)
-    chosen = arm("chosen", "mlp", 0.90, selection=0.95)
-    ((_, _, _, second),) = questions([arm("vit", "attention", 0.95), lucky, chosen])
+    lucky = candidate("lucky", "mlp", 0.99, selection=0.80)
+    chosen = candidate("chosen", "mlp", 0.90, selection=0.95)
+    ((_, _, _, second),) = questions([candidate("vit", "attention", 0.95), lucky, chosen])
     assert second.name == "chosen"
 
 
-def test_every_question_that_the_arms_can_answer_is_asked_once():
-    arms = [
-        arm("vit", "attention", 0.9, tokens=True),
-        arm("resnet", "convolution", 0.9),
-        arm("mlp", "mlp", 0.9),
-        arm("control_identity", "control", 0.8, tokens=True),
-        arm("control_random", "control", 0.8, tokens=True),
-        arm("HOG", "classical", 0.7, 1, fixed=True),
+def test_every_question_that_the_candidates_can_answer_is_asked_once():
+    candidates = [
+        candidate("vit", "attention", 0.9, tokens=True),
+        candidate("resnet", "convolution", 0.9),
+        candidate("mlp", "mlp", 0.9),
+        candidate("control_identity", "control", 0.8, tokens=True),
+        candidate("control_random", "control", 0.8, tokens=True),
+        candidate("HOG", "classical", 0.7, 1, fixed=True),
     ]
-    asked = [question for question, *_ in questions(arms)]
+    asked = [question for question, *_ in questions(candidates)]
     assert asked == ["attention", "convolution", "token mixing", "learned mixing", "a network"]
 
 
 def test_a_baseline_without_seeds_does_not_make_a_claim_preliminary():
-    arms = [arm("mlp", "mlp", 0.95), arm("HOG", "classical", 0.8, 1, fixed=True)]
-    (verdict,) = answer(arms, "points", "none")
+    candidates = [candidate("mlp", "mlp", 0.95), candidate("HOG", "classical", 0.8, 1, fixed=True)]
+    (verdict,) = answer(candidates, "points", "none")
     assert verdict.shown and not verdict.preliminary
 
 
 @pytest.mark.parametrize("shares, said", [((0.95, 0.80), "shown to be better"), ((0.951, 0.95), "Use small")])
 def test_the_recommendation_is_the_cheapest_that_is_not_shown_to_be_worse(shares, said: str):
-    arms = [arm("large", "attention", shares[0], cost=9.0), arm("small", "mlp", shares[1], cost=1.0)]
-    assert said in recommend(arms)
+    candidates = [candidate("large", "attention", shares[0], cost=9.0), candidate("small", "mlp", shares[1], cost=1.0)]
+    assert said in recommend(candidates)

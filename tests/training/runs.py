@@ -193,7 +193,7 @@ def assert_close(one: Path, other: Path, tolerance: float = 1e-4) -> None:
             torch.testing.assert_close(second.tensors[name], value, rtol=tolerance, atol=slack, msg=f"{name} differs")
     pair = [[event for event in curve(path) if event["kind"] == "evaluation"] for path in (one, other)]
     for mine, theirs in zip(*pair, strict=True):
-        assert mine["select_loss"] == pytest.approx(theirs["select_loss"], rel=tolerance)
+        assert mine["validation_loss"] == pytest.approx(theirs["validation_loss"], rel=tolerance)
 
 
 def curve(folder: Path) -> list[dict[str, Any]]:

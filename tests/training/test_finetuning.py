@@ -221,12 +221,12 @@ def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, chan
         ({"opt": "muon"}, "--layer-decay 1"),
         ({"network": {"dpth": 2}}, "has no setting 'dpth'"),
         ({"batch_size": 10_000}, "larger than the training split"),
-        ({"report_split": "validation"}, "no labelled split 'validation'"),
+        ({"test_split": "validation"}, "no labelled split 'validation'"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
-        gather(configure(encoder, **changes)).batches("report")
+        gather(configure(encoder, **changes)).batches("test")
 
 
 @pytest.mark.parametrize(("start", "sentence"), [("nowhere", "not a folder"), ("", "say what to start from")])
@@ -308,7 +308,7 @@ def test_the_reporting_split_may_be_called_by_its_own_name(encoder: Path, tmp_pa
     lines = sentences().read_text().splitlines()
     for name, part in {"train": lines[1:200], "validation": lines[200:260]}.items():
         (tmp_path / f"{name}.csv").write_text("\n".join([lines[0], *part]) + "\n")
-    named = gather(configure(encoder, source=tmp_path, report_split="validation")).batches("report")
+    named = gather(configure(encoder, source=tmp_path, test_split="validation")).batches("test")
     assert len(named.split) == 60
 
 
@@ -321,7 +321,7 @@ def test_minus_one_beside_zero_and_one_is_a_class_and_said(encoder: Path, tmp_pa
 
 
 def test_evaluating_on_another_source_takes_what_that_one_reports_on(encoder: Path, tmp_path: Path) -> None:
-    """The run's own --target is kept, its --report-split is of its own source, and a changed source is noticed."""
+    """The run's own --target is kept, its --test-split is of its own source, and a changed source is noticed."""
     header, *lines = sentences().read_text().splitlines()
     header = header.replace("label", "verdict") + ",label"
 
@@ -333,7 +333,7 @@ def test_evaluating_on_another_source_takes_what_that_one_reports_on(encoder: Pa
     write("own/validation.csv", 200, 260)
     write("own/test.csv", 260, 300)
     write("other/all.csv", 300, 400)
-    config = configure(encoder, steps=2, source=tmp_path / "own", target="verdict", report_split="validation")
+    config = configure(encoder, steps=2, source=tmp_path / "own", target="verdict", test_split="validation")
     train(config, tmp_path / "run")
     assert evaluate_run(tmp_path / "run")["examples"] == 60
     assert evaluate_run(tmp_path / "run", str(tmp_path / "other"))["examples"] in range(18, 23), "a fifth"

@@ -45,17 +45,17 @@ def report(run: Path):
 def test_single_inputs_get_the_outputs_of_evaluation(run: Path) -> None:
     """From raw inputs, one call for all, as from evaluation's batches."""
     predictor, source = weft.load(run), report(run)
-    split = source.splits["report"]
+    split = source.splits["test"]
     raws, _ = split.read(torch.arange(20).numpy())
     expected, _ = outputs_of(
-        predictor.network, batches(source, "report", 20, transform=predictor.transform, train=False).range(0, 1)
+        predictor.network, batches(source, "test", 20, transform=predictor.transform, train=False).range(0, 1)
     )
     torch.testing.assert_close(predictor.outputs(raws), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_predictions_are_classes_and_probabilities_sum_to_one(run: Path) -> None:
     predictor, source = weft.load(run), report(run)
-    raws, targets = source.splits["report"].read(torch.arange(60).numpy())
+    raws, targets = source.splits["test"].read(torch.arange(60).numpy())
     assert predictor.predict_proba(raws).sum(1).allclose(torch.ones(60, dtype=torch.double))
     said = predictor.predict(raws, batch_size=7)
     right = [label == source.classes[int(target)] for label, target in zip(said, targets, strict=True)]
@@ -66,7 +66,7 @@ def test_a_saved_network_is_the_same_after_loading(run: Path, tmp_path: Path) ->
     predictor, source = weft.load(run), report(run)
     predictor.save_pretrained(tmp_path / "copy")
     again = type(predictor).from_pretrained(tmp_path / "copy")
-    raws, _ = source.splits["report"].read(torch.arange(5).numpy())
+    raws, _ = source.splits["test"].read(torch.arange(5).numpy())
     assert torch.equal(again.outputs(raws), predictor.outputs(raws))
     assert json.loads((tmp_path / "copy" / "config.json").read_text())["id2label"]["0"] == predictor.classes[0]
 
@@ -74,7 +74,7 @@ def test_a_saved_network_is_the_same_after_loading(run: Path, tmp_path: Path) ->
 def test_evaluating_again_gives_the_record(run: Path) -> None:
     record = record_of(run)
     metrics = evaluate_run(run, batch_size=32)
-    assert metrics["examples"] == len(report(run).splits["report"])
+    assert metrics["examples"] == len(report(run).splits["test"])
     assert {name: metrics[name] for name in record["metrics"]} == record["metrics"]
 
 
@@ -174,7 +174,7 @@ def test_regression_answers_in_the_unit_of_its_targets(tmp_path: Path) -> None:
     record = train(config, tmp_path / "run")
     assert record["metric"] == "r2" and record["metrics"]["r2"] > 0.2
     predictor, source = weft.load(tmp_path / "run"), open_source("diabetes", config.reading)
-    raws, targets = source.splits["report"].read(torch.arange(30).numpy())
+    raws, targets = source.splits["test"].read(torch.arange(30).numpy())
     said = torch.tensor(predictor.predict(raws))
     assert (said.mean() - float(targets.mean())).abs() < 40, "targets are around 150"
     with pytest.raises(WeftError, match="no classes"):

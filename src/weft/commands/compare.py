@@ -21,7 +21,7 @@ from weft.training.storage.run_folder import name_for
 class Arguments:
     """Compare networks on a source: weft compare digits, or weft compare FOLDER --match seconds --budget 4m
 
-    Every arm gets the same budget and the same number of trials; the controls and a classical baseline are in by
+    Every candidate gets the same budget and the same number of trials; the controls and a classical baseline are in by
     default. Ends with a leaderboard and report.html. The same command goes on where it was interrupted.
     """
 

@@ -18,8 +18,8 @@ class Arguments:
     """Run folder."""
     source: Positional[str | None] = None
     """Source to evaluate on, read as the run's own was (target, inputs, task, bad rows); by default the run's own."""
-    split: str = "report"
-    """Split of that source: train, select, report, or one of its own names."""
+    split: str = "test"
+    """Split of that source: train, validation, test, or one of its own names."""
     batch_size: int = 256
     """Examples at a time; changes nothing but speed and memory."""
     encoder: Path | None = None

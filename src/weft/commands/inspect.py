@@ -42,7 +42,7 @@ class Arguments:
     """Folder for what is found; by default RUN/insight, or NAME-insight."""
     source: str | None = None
     """Source to show the network; by default what a run was trained on."""
-    split: str = "report"
+    split: str = "test"
     """Split of that source."""
     network: Overrides = field(default_factory=dict)
     """Changes to a named network's configuration, as pairs: --network depth=4"""

@@ -17,7 +17,7 @@ class Arguments:
     folder: Positional[Path] = Path("runs")
     """Folder of a comparison, or one with run folders below it."""
     csv: bool = False
-    """Print CSV, a line an arm."""
+    """Print CSV, a line a candidate."""
     json: bool = False
     """Print JSON: rows, verdicts, differences, curves."""
     html: bool = False

@@ -162,7 +162,7 @@ def tell(outcome: object) -> int:
         raise WeftError(f"{outcome.folder} has failed: {record['reason']}")
     metric = record["metric"]
     already = "" if outcome.fresh else "already "
-    print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the reporting split, in {outcome.folder}")
+    print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the test split, in {outcome.folder}")
     if (why := at_chance(record)) is not None:
         print(why)
     return 0

@@ -31,7 +31,7 @@ class Arguments:
     output: Path | None = None
     """Folder of the study; by default studies/NAME-SOURCE, with the scale behind it where there is one."""
     seeds: int | None = None
-    """Runs of each arm; by default the study's own number."""
+    """Runs of each candidate; by default the study's own number."""
     steps: int | None = None
     """Batches of each run (of each pre-training run in e4 to e7); by default the study's own number."""
     scale: str = "cpu"

@@ -19,7 +19,7 @@ class Arguments:
     """Train a tokenizer: weft tokenizer CORPUS --vocab 30000 --output FOLDER
 
     WordPiece, as BERT's; cased or uncased. `weft pretrain --tokenizer FOLDER` uses it. Documents that pre-training
-    holds out with the same --split-seed, --select and --report are held out here too.
+    holds out with the same --split-seed, --val-fraction and --test-fraction are held out here too.
     """
 
     corpus: Positional[str]
@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
     mark(arguments.output)
     tokenizer.save(arguments.output, arguments.max_length)
     (arguments.output / "vocab.txt").write_text("\n".join(tokenizer.words()) + "\n", encoding="utf-8")
-    fit = fit_of(tokenizer, corpus.texts("report"))
+    fit = fit_of(tokenizer, corpus.texts("test"))
     print(
         f"{tokenizer.vocab_size:,} entries in {arguments.output}; on held-out text {fit.pieces:.2f} pieces a word, "
         f"{fit.unknown:.2%} unknown"

@@ -1,4 +1,4 @@
-"""`weft tune`: search the settings of a network on the selection split, or map how much it minds them."""
+"""`weft tune`: search the settings of a network on the validation split, or map how much it minds them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.training.storage.run_folder import name_for
 class Arguments:
     """Tune a network: weft tune digits --model mixer_nano_p4_32 --trials 20
 
-    Judged on the selection split alone; the reporting split stays unread by the choice. A kill loses nothing, and the
+    Judged on the validation split alone; the test split stays unread by the choice. A kill loses nothing, and the
     same command goes on. Workers, here or elsewhere, share a search by its storage.
     """
 
@@ -72,7 +72,9 @@ def search(arguments: Arguments, folder: Path) -> int:
     best = found["best"]
     settings = ", ".join(f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
                          for name, value in best["settings"].items())  # fmt: skip
-    print(f"best of {sum(found['states'].values())} trials: {best['value']:.4f} on the selection split with {settings}")
+    print(
+        f"best of {sum(found['states'].values())} trials: {best['value']:.4f} on the validation split with {settings}"
+    )
     for name, share in found["importance"].items():
         print(f"  {name:<14}{'█' * round(30 * share)} {share:.0%}")
     print(f"the network: {folder}/trials/trial-{best['number']:04d}")

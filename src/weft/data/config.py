@@ -18,7 +18,7 @@ class SourceConfig:
     """How a source is read: what is the target, what is done with bad rows, what is held out."""
 
     seed: int = 0
-    """decides which rows are held out for reporting and carved off for selection"""
+    """decides which rows are held out for reporting and held out for validation"""
     target: str | None = None
     """the column to predict; needed only where it cannot be told from the columns' names and types"""
     inputs: tuple[str, ...] | None = None
@@ -27,9 +27,9 @@ class SourceConfig:
     """binary, classes, regression or none; guessed from the target's values"""
     on_bad: OnBad = "fail"
     """fail: stop at the first bad row, naming it; skip: leave bad rows out and count them"""
-    select: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """share of the training rows carved off for tuning and the best checkpoint (and when `finetune` stops early)"""
-    report: float = Field(default=0.2, gt=0.0, lt=1.0)
+    val_fraction: float = Field(default=0.1, gt=0.0, lt=1.0)
+    """share of the training rows held out for tuning and the best checkpoint (and when `finetune` stops early)"""
+    test_fraction: float = Field(default=0.2, gt=0.0, lt=1.0)
     """share of the rows held out for reporting when the source has no test or validation split"""
     group: str | None = None
     """column whose equal values must stay on one side of a cut (a patient, a document)"""

@@ -44,7 +44,7 @@ class Subject:
     card: Card
     transform: Transform | None = None
     folder: Path | None = None
-    split: str = "report"
+    split: str = "test"
     opener: Callable[[], Source] | None = field(default=None, repr=False)
 
     @property
@@ -95,7 +95,7 @@ def spread(size: int, count: int) -> NDArray[np.int64]:
 
 
 def open_subject(
-    name: str | Path, source: str | None = None, split: str = "report", settings: dict[str, Any] | None = None
+    name: str | Path, source: str | None = None, split: str = "test", settings: dict[str, Any] | None = None
 ) -> Subject:
     """A run folder with its trained network and its own data, or a network by name, untrained, with `source` if any.
 

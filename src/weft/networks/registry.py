@@ -40,8 +40,8 @@ FAMILIES: dict[str, tuple[type[NetworkConfig], str]] = {  # family: its configur
     "text_gmlp": (configs.TextTokensConfig, "gmlp:TextGMLP"),
     "text_mixer": (configs.TextTokensConfig, "mixer:TextMixer"),
     "text_control": (configs.TextTokensConfig, "mixer:TextControl"),
-    "lstm": (configs.LSTMConfig, "textbaselines:LSTM"),
-    "textconv": (configs.TextConvConfig, "textbaselines:TextConv"),
+    "lstm": (configs.LSTMConfig, "text_baselines:LSTM"),
+    "textconv": (configs.TextConvConfig, "text_baselines:TextConv"),
 }
 
 

@@ -17,7 +17,7 @@ def colour(number: int) -> str:
 
 
 def scatter(rows: list[Row], across: Column, up: Column, colours: dict[str, int]) -> str:
-    """Every arm as a point, a score with its interval, the Pareto front as a line."""
+    """Every candidate as a point, a score with its interval, the Pareto front as a line."""
     known = [row for row in rows if row.get(across.key) is not None and row.get(up.key) is not None]
     if not known:
         return ""
@@ -37,7 +37,7 @@ def scatter(rows: list[Row], across: Column, up: Column, colours: dict[str, int]
 def point(
     frame: Plane, row: Row, across: Column, up: Column, colours: dict[str, int], best: bool, taken: list[Box]
 ) -> str:
-    """One arm: whisker, dot, name and a tooltip."""
+    """One candidate: whisker, dot, name and a tooltip."""
     x, y, tint = frame.x(row[across.key]), frame.y(row[up.key]), colour(colours[row["name"]])
     said = f"{row['name']}: {up.title} {up.write(row[up.key])}, {across.title} {across.write(row[across.key])}"
     whisker = ""
@@ -83,7 +83,7 @@ def lines(series: dict[str, Line], colours: dict[str, int], titles: tuple[str, s
 
 
 def band(frame: Plane, name: str, line: Line, tint: str, number: int) -> str:
-    """One arm's band and line; every other arm is dashed, so that colour is not needed to tell them apart."""
+    """One candidate's band and line; every other one is dashed, so that colour is not needed to tell them apart."""
     xs = [frame.x(x) for x in line["x"]]
     there = " ".join(f"{x:.1f} {frame.y(y):.1f}" for x, y in zip(xs, line["high"], strict=True))
     back = " ".join(f"{x:.1f} {frame.y(y):.1f}" for x, y in zip(xs[::-1], line["low"][::-1], strict=True))

@@ -35,7 +35,7 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
         learning=Markup(learning(summary, tints)),
         verdicts=[{**verdict, "chart": Markup(chart)} for verdict, chart in verdict_charts(summary)],
         confusions=[(name, Markup(chart)) for name, chart in confusions(summary)],
-        mistakes=mistakes or {"arm": "", "examples": []},
+        mistakes=mistakes or {"candidate": "", "examples": []},
         style=Markup(style()),
         script=Markup(asset("report.js")),
     )
@@ -63,7 +63,7 @@ def curves(summary: Summary, tints: dict[str, int]) -> Iterator[str]:
     """Selection metric and training loss by epoch."""
     found = summary["curves"]
     metric = {name: line["metric"] for name, line in found.items()}
-    yield charts.lines(metric, tints, ("epoch", f"{summary['metric']} on the selection split"))
+    yield charts.lines(metric, tints, ("epoch", f"{summary['metric']} on the validation split"))
     yield charts.lines(
         {name: line["loss"] for name, line in found.items()}, tints, ("epoch", "training loss"), log=True
     )
@@ -73,7 +73,7 @@ def learning(summary: Summary, tints: dict[str, int]) -> str:
     """Score against the share of the training rows, where it was asked for."""
     series: dict[str, charts.Line] = {}
     for point in summary["learning"]:
-        line = series.setdefault(point["arm"], {"x": [], "mean": [], "low": [], "high": []})
+        line = series.setdefault(point["candidate"], {"x": [], "mean": [], "low": [], "high": []})
         line["x"].append(100 * point["share"])
         for name in ("mean", "low", "high"):
             line[name].append(min(1.0, max(-1.0, point[name])))

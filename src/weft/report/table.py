@@ -36,11 +36,11 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
 
 
 def leaderboard(summary: dict[str, Any], width: int) -> Table:
-    """A row an arm, best first; controls and baselines are dim."""
+    """A row a candidate, best first; controls and baselines are dim."""
     tokens = any(row.get("tokens") for row in summary["rows"])
     known = [c for c in columns(summary["metric"], tokens) if width >= WIDE or c.key in NARROW]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("arm", no_wrap=True)
+    table.add_column("candidate", no_wrap=True)
     for title in itertools.chain.from_iterable(headings(column) for column in known):
         table.add_column(title, justify="right", no_wrap=True)
     for row in summary["rows"]:
@@ -62,7 +62,7 @@ def cells_of(column: Column, row: Row) -> list[str]:
 
 
 def as_csv(summary: dict[str, Any]) -> str:
-    """A line an arm."""
+    """A line a candidate."""
     file = io.StringIO()
     writer = CsvWriter(file)
     writer.row(STORED)

@@ -69,7 +69,7 @@ def history(trials: list[dict[str, Any]]) -> str:
         best = max(best, value)
         path.append(f"{'L' if path else 'M'}{frame.x(number):.1f} {frame.y(best):.1f}")
     dots = "".join(f'<circle class="dot c0" cx="{frame.x(n):.1f}" cy="{frame.y(v):.1f}" r="3.5"/>' for n, v in known)
-    axes, line = frame.axes("trial", "selection metric", short, short), " ".join(path)
+    axes, line = frame.axes("trial", "validation metric", short, short), " ".join(path)
     return frame.svg(f'{axes}<path class="front" d="{line}"/>{dots}', f"{len(known)} trials; the best is {best:.4f}")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import WeftError
-from weft.studies.compare.candidates import Arm
+from weft.studies.compare.candidates import Candidate
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, carry_out, choose_schedule
 from weft.studies.engine.study import Job, Study
@@ -44,23 +44,23 @@ def finetune_all(
     with driving(folder), Pool() as pool:
         facts = pool.first("look", config)
         jobs = [
-            Job(arm, replace(made, seed=config.seed + number), facts.fingerprint)
+            Job(candidate, replace(made, seed=config.seed + number), facts.fingerprint)
             for number in range(seeds)
-            for arm, made in configs.items()
+            for candidate, made in configs.items()
         ]
         title = f"{'networks on ' if heads else ''}{Path(config.start).resolve().name}, fine-tuned on {facts.name}"
-        study = Study(folder, title, facts, [as_arm(*item) for item in configs.items()], jobs, command=command)
+        study = Study(folder, title, facts, [as_candidate(*item) for item in configs.items()], jobs, command=command)
         choose_schedule(pool, configs.values(), say)
         study.save()
         carry_out(study, pool, jobs, say)
     return study
 
 
-def as_arm(name: str, config: FinetuneConfig) -> Arm:
+def as_candidate(name: str, config: FinetuneConfig) -> Candidate:
     """A row of the table; a probe, which has no blocks, cannot be described by its named size."""
     if name in CONTROLS:
-        return Arm(name, config.model, "control", config.network)
-    return describe(name, config.model, config.network) if config.thawing.frozen else Arm(name, name, "hybrid")
+        return Candidate(name, config.model, "control", config.network)
+    return describe(name, config.model, config.network) if config.thawing.frozen else Candidate(name, name, "hybrid")
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ def rows_of(folder: Path) -> tuple[list[Row], dict[str, Any]]:
     """The rows of a study's folder in their order, and what study.json says."""
     found = collect(folder)
     rows = []
-    for arm in found.arms:
-        results = [result for result in found.results if result.arm == arm.name]
+    for candidate in found.candidates:
+        results = [result for result in found.results if result.candidate == candidate.name]
         failed = [f"seed {result.seed}: {result.reason}" for result in results if not result.finished]
-        rows.append(Row(arm.name, [result for result in results if result.finished], failed))
+        rows.append(Row(candidate.name, [result for result in results if result.finished], failed))
     return rows, found.study
 
 

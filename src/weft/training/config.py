@@ -131,7 +131,7 @@ class ExecutionConfig:
     log_every: Count | None = None
     """Steps between lines of metrics.jsonl; None is about fifty lines an epoch or ten steps, whichever is rarer."""
     eval_every: Positive = 1.0
-    """Epochs between evaluations on the selection split."""
+    """Epochs between evaluations on the validation split."""
     checkpoint_every: Count | None = None
     """Steps between checkpoints; None chooses about a minute and at most half a percent of the time."""
     price_per_hour: NotNegative = 0.1

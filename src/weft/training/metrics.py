@@ -27,7 +27,7 @@ def measure(task: Task, outputs: Tensor, targets: Tensor, classes: int = 2) -> M
 
 
 def headline(task: Task, outputs: Tensor, targets: Tensor) -> float:
-    """The one number that selection goes by, cheap enough for every epoch: accuracy or R²; higher is better."""
+    """The one number that choices go by, cheap enough for every epoch: accuracy or R²; higher is better."""
     if task == "regression":
         return r2(outputs.flatten(1).squeeze(1), targets)
     predicted = (outputs.squeeze(1) > 0).long() if task == "binary" else outputs.argmax(1)

@@ -36,7 +36,7 @@ class Goal(Protocol):
 
     @property
     def metric(self) -> str:
-        """Name of the number that selection goes by."""
+        """Name of the number that choices go by."""
 
     @property
     def lower_is_better(self) -> bool:
@@ -55,7 +55,7 @@ class Goal(Protocol):
         """Loss over a whole split."""
 
     def headline(self, outputs: Tensor, targets: Tensor) -> float:
-        """The number that selection goes by, over a whole split."""
+        """The number that choices go by, over a whole split."""
 
 
 @dataclass(frozen=True)

@@ -95,13 +95,13 @@ def test_few_documents_are_cut_so_that_some_can_be_held_out(tmp_path: Path) -> N
 def test_documents_have_one_role_each_and_equal_ones_the_same(tmp_path: Path) -> None:
     twice = [*texts.documents(200), *texts.documents(200)]
     (tmp_path / "corpus.txt").write_text("\n\n".join(twice))
-    corpus = open_corpus(str(tmp_path / "corpus.txt"), CorpusConfig(select=0.2, report=0.2))
+    corpus = open_corpus(str(tmp_path / "corpus.txt"), CorpusConfig(val_fraction=0.2, test_fraction=0.2))
     numbers = [int(number) for chosen in corpus.roles.values() for number in chosen]
     assert sorted(numbers) == list(range(400))
-    assert not set(corpus.texts("train")) & {*corpus.texts("select"), *corpus.texts("report")}
-    less = open_corpus(str(tmp_path / "corpus.txt"), CorpusConfig(select=0.2, report=0.2, share=0.5))
+    assert not set(corpus.texts("train")) & {*corpus.texts("validation"), *corpus.texts("test")}
+    less = open_corpus(str(tmp_path / "corpus.txt"), CorpusConfig(val_fraction=0.2, test_fraction=0.2, share=0.5))
     assert set(less.roles["train"]) < set(corpus.roles["train"])
-    assert (less.roles["report"] == corpus.roles["report"]).all()
+    assert (less.roles["test"] == corpus.roles["test"]).all()
 
 
 def test_sentences_end_at_marks_and_lines_and_lose_no_word() -> None:

@@ -105,14 +105,14 @@ def test_masks_change_from_step_to_step_but_not_between_evaluations(store: Corpu
     for batch in again:
         for number, row in zip(batch.index.tolist(), batch.inputs["answers"], strict=True):
             assert number not in seen or not torch.equal(row, seen[number])
-    held = [loader(sequences, "select", seed=0) for _ in range(2)]
+    held = [loader(sequences, "validation", seed=0) for _ in range(2)]
     assert equal(held[0][1].inputs, held[1][1].inputs)
-    assert not equal(held[0][1].inputs, loader(sequences, "report", seed=0)[1].inputs)
+    assert not equal(held[0][1].inputs, loader(sequences, "test", seed=0)[1].inputs)
 
 
 def test_nothing_is_said_of_padding_where_there_is_none(store: CorpusStore) -> None:
     sequences = packed(store, EVERY[:40], TOKENIZER, LENGTH)
-    batches = list(loader(sequences, "select"))
+    batches = list(loader(sequences, "validation"))
     assert "mask" not in batches[0].inputs and "mask" in batches[-1].inputs
     assert "segments" not in batches[0].inputs
     assert sum(len(batch.index) for batch in batches) == len(sequences)

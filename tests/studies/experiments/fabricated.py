@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.networks.cost import total_parameters
-from weft.studies.compare.candidates import Arm, Facts
+from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.engine.study import Job, Study
 from weft.studies.experiments.text_tables.forecast import Prediction
 from weft.studies.experiments.text_tables.scales import SCALES
@@ -51,11 +51,12 @@ def make(folder: Path, losses: dict[str, float], seeds: int = 5, name: str = "e4
         for seed in range(seeds)
         for e in entrants
     ]
-    arms = [
-        Arm(e.name, e.model, "mlp", e.network, True, {"params": total_parameters(e.config(scale))}) for e in entrants
+    candidates = [
+        Candidate(e.name, e.model, "mlp", e.network, True, {"params": total_parameters(e.config(scale))})
+        for e in entrants
     ]
     study = Study(
-        folder, "table", FACTS, arms, jobs, budget="20 steps", command="weft study run e4 pydocs --scale smoke"
+        folder, "table", FACTS, candidates, jobs, budget="20 steps", command="weft study run e4 pydocs --scale smoke"
     )
     study.save()
     seconds = {entrant.name: {"perplexity": 10.0} for entrant in entrants}
@@ -65,8 +66,8 @@ def make(folder: Path, losses: dict[str, float], seeds: int = 5, name: str = "e4
     counts = rng.integers(3, 9, 300)
     hardness -= (hardness * counts).sum() / counts.sum()
     for job in jobs:
-        if job.arm in losses:
-            finish(study, job, (losses[job.arm] + hardness + rng.normal(0, noise, 300)) * counts, counts)
+        if job.candidate in losses:
+            finish(study, job, (losses[job.candidate] + hardness + rng.normal(0, noise, 300)) * counts, counts)
     return study
 
 

@@ -38,8 +38,8 @@ def jobs(question: Asked):
 
 def test_e4_has_a_pre_training_run_for_every_gate_and_seed():
     study, (first, second) = jobs(asked("e4"))
-    assert [(job.arm, job.seed) for job in first[:4]] == [(name, 0) for name in ("linear", "additive", "multiplicative",
-                                                                                 "split")]  # fmt: skip
+    gates = ("linear", "additive", "multiplicative", "split")
+    assert [(job.candidate, job.seed) for job in first[:4]] == [(name, 0) for name in gates]
     assert len(first) == 8 and not second
     assert all(isinstance(job.config, PretrainConfig) and job.config.budget.steps == 100 for job in study.jobs)
     assert len({job.config.execution.compile for job in first}) == 1
@@ -48,9 +48,9 @@ def test_e4_has_a_pre_training_run_for_every_gate_and_seed():
 def test_e5_fine_tunes_every_network_from_the_pre_training_of_its_own_seed(tmp_path: Path):
     study, (first, second) = jobs(asked("e5", str(tmp_path)))
     assert len(first) == len(second) == 12
-    names = {(job.arm, job.seed): job.name for job in first}
+    names = {(job.candidate, job.seed): job.name for job in first}
     for job in second:
-        assert job.part == "sst2" and job.after == names[job.arm, job.seed]
+        assert job.part == "sst2" and job.after == names[job.candidate, job.seed]
         placed = study.placed(job)
         assert isinstance(placed, FinetuneConfig) and placed.start == str(tmp_path.resolve() / "runs" / job.after)
         assert not placed.thawing.frozen and placed.model == ""
@@ -58,12 +58,12 @@ def test_e5_fine_tunes_every_network_from_the_pre_training_of_its_own_seed(tmp_p
 
 def test_e6_stands_on_an_encoder_trained_once_or_on_the_one_given():
     _, (first, second) = jobs(asked("e6"))
-    assert [(job.arm, job.seed) for job in first] == [("encoder", 0)]
-    starts = {job.arm: job.after for job in second}
+    assert [(job.candidate, job.seed) for job in first] == [("encoder", 0)]
+    starts = {job.candidate: job.after for job in second}
     assert starts.pop("gmlp") == "" and set(starts.values()) == {first[0].name}
     _, (first, second) = jobs(asked("e6", encoder="minilm"))
     assert not first
-    config = next(job.config for job in second if job.arm == "linear probe on trained")
+    config = next(job.config for job in second if job.candidate == "linear probe on trained")
     assert (
         isinstance(config, FinetuneConfig) and config.thawing.frozen and config.start == "minilm" and not config.model
     )
@@ -71,9 +71,9 @@ def test_e6_stands_on_an_encoder_trained_once_or_on_the_one_given():
 
 def test_e7_mixes_rows_on_an_encoder_and_rows_of_their_own():
     _, (first, second) = jobs(asked("e7"))
-    assert {job.arm for job in first} == {"encoder", "gmlp", "amlp", "bert"}
-    frozen = {job.arm for job in second if isinstance(job.config, FinetuneConfig) and job.config.thawing.frozen}
-    assert frozen == {job.arm for job in second if "on trained" in job.arm}
+    assert {job.candidate for job in first} == {"encoder", "gmlp", "amlp", "bert"}
+    frozen = {job.candidate for job in second if isinstance(job.config, FinetuneConfig) and job.config.thawing.frozen}
+    assert frozen == {job.candidate for job in second if "on trained" in job.candidate}
 
 
 def test_a_study_may_be_moved_its_runs_keep_their_names(tmp_path: Path):
@@ -94,7 +94,7 @@ def test_every_part_can_be_timed_before_anything_is_trained():
     question = asked("e7")
     parts = timeable(question, Known(FACTS, {"sst2": TASK}))
     _, (first, second) = jobs(question)
-    assert set(parts) == {(job.arm, job.part) for job in [*first, *second]}
+    assert set(parts) == {(job.candidate, job.part) for job in [*first, *second]}
 
 
 def test_tasks_are_known_by_the_names_of_their_columns():

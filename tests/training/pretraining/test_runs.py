@@ -33,7 +33,7 @@ def configure(corpus: Path, steps: int = 12, model: str = "gmlp_text_tiny", **ch
         source=str(corpus),
         model=model,
         network={**SMALL, "drop_rate": 0.1, **({"heads": 2} if "bert" in model else {})},
-        reading=CorpusConfig(select=0.1, report=0.1),
+        reading=CorpusConfig(val_fraction=0.1, test_fraction=0.1),
         transform=TokenizingConfig(vocab_size=100, max_length=24),
         optimisation=OptimisationConfig(batch_size=8, lr=3e-3),
         budget=BudgetConfig(steps=steps),
@@ -132,7 +132,7 @@ def test_a_changed_corpus_on_resuming_is_refused(tmp_path: Path) -> None:
 
 
 def test_runs_of_several_seeds_are_asked_the_same_held_out_words(corpus: Path) -> None:
-    pair = [gather(configure(corpus, seed=seed)).batches("report")[0].inputs["answers"] for seed in (0, 1)]
+    pair = [gather(configure(corpus, seed=seed)).batches("test")[0].inputs["answers"] for seed in (0, 1)]
     assert torch.equal(*pair)
 
 

@@ -24,9 +24,9 @@ class CorpusConfig:
     file with blank lines, else the file. A row of a table is always one."""
     seed: Annotated[int, arg(name="split-seed")] = 0
     """Decides which documents are held out; apart from --seed, so that runs of several seeds share them."""
-    select: float = Field(default=0.02, gt=0.0, lt=0.5)
-    """Share of the documents carved off for choosing the best step."""
-    report: float = Field(default=0.02, gt=0.0, lt=0.5)
+    val_fraction: float = Field(default=0.02, gt=0.0, lt=0.5)
+    """Share of the documents held out for choosing the best step."""
+    test_fraction: float = Field(default=0.02, gt=0.0, lt=0.5)
     """Share of the documents held out for the final report."""
     share: float = Field(default=1.0, gt=0.0, le=1.0)
     """Share of the training documents to learn from; a smaller share is part of a larger one."""

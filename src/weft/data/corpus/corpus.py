@@ -48,7 +48,7 @@ def open_corpus(name: str, config: CorpusConfig | None = None) -> Corpus:
     roles = hold_out(texts, config, name)
     counts = {role: len(numbers) for role, numbers in roles.items()}
     held = (
-        f"{len(texts):,} documents: {counts['train']:,} to learn from, {counts['select']:,} for selection and "
-        f"{counts['report']:,} for reporting were held out by seed {config.seed}"
+        f"{len(texts):,} documents: {counts['train']:,} to learn from, {counts['validation']:,} for validation and "
+        f"{counts['test']:,} for test were held out by seed {config.seed}"
     )
     return Corpus(Documents(name, texts, documents.fingerprint, [*documents.notes, *cut, held]), roles, config)

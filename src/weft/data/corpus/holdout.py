@@ -9,7 +9,7 @@ from weft.data.batch import noise
 from weft.data.corpus.config import CorpusConfig
 from weft.data.corpus.sentences import sentences
 from weft.data.open.groups import sentence_cut, text_groups
-from weft.data.open.splits import carve
+from weft.data.open.splits import draw_rows
 from weft.errors import WeftError
 
 Index = NDArray[np.int64]
@@ -39,18 +39,18 @@ def hold_out(texts: list[str], config: CorpusConfig, name: str) -> dict[str, Ind
     """Role -> its documents. Equal texts, and a sentence and its phrases, stay together."""
     free = np.arange(len(texts))
     parts: dict[str, Index] = {}
-    for role, share in (("report", config.report), ("select", config.select)):
+    for role, share in (("test", config.test_fraction), ("validation", config.val_fraction)):
         taken = _cut([texts[number] for number in free], share, noise.key(config.seed, role))
         parts[role], free = free[taken], free[~taken]
         if not len(parts[role]) or not len(free):
             raise WeftError(
-                f"{name} has too few different texts to hold some out for selection and for reporting "
+                f"{name} has too few different texts to hold some out for validation and for test "
                 f"({len(set(texts))}; a text and phrases of it stay together); give it more text"
             )
     kept = noise.permutation(noise.key(config.seed, "share"), len(free))[: max(1, round(config.share * len(free)))]
-    return {"train": free[np.sort(kept)], "select": parts["select"], "report": parts["report"]}
+    return {"train": free[np.sort(kept)], "validation": parts["validation"], "test": parts["test"]}
 
 
 def _cut(texts: list[str], share: float, stream: int) -> NDArray[np.bool_]:
     phrases = sentence_cut(texts, share, stream)
-    return carve(None, text_groups(texts), share, stream, len(texts)) if phrases is None else phrases
+    return draw_rows(None, text_groups(texts), share, stream, len(texts)) if phrases is None else phrases

@@ -1,7 +1,7 @@
 """Which rows of a text set belong together: equal texts, and phrases with the sentences that they were cut from.
 
 The training rows of SST-2, for instance, are phrases as well as whole sentences. Cutting such rows at random would put
-a sentence on one side and its phrases on the other, and selection would measure memory.
+a sentence on one side and its phrases on the other, and validation would measure memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`open_source`: a name or a path becomes a Source with its splits `train`, `select` and `report`."""
+"""`open_source`: a name or a path becomes a Source with its splits `train`, `validation` and `test`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from weft.data.config import Modality, SourceConfig, Task
 from weft.data.open.bad_rows import Ledger, blank_rows, examine
 from weft.data.open.groups import sentence_cut, text_groups
 from weft.data.open.labels import Labels, decide, look_alikes
-from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, carve, stream_cut
+from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, draw_rows, stream_cut
 from weft.data.read.cache import digest
 from weft.data.sources.find import read
 from weft.data.sources.table import Reading, Shards, Table
 from weft.errors import WeftError
 from weft.terminal import whole
+
+ROLES = ("train", "validation", "test")
 
 
 @dataclass
@@ -31,7 +33,7 @@ class Source:
     modality: Modality
     task: Task
     classes: list[str]
-    splits: dict[str, Split]  # train, select, report, and the source's further splits by their own names
+    splits: dict[str, Split]  # train, validation, test, and the source's further splits by their own names
     files: dict[str, str]  # name -> digest of its content
     notes: list[str]
     config: SourceConfig
@@ -87,7 +89,7 @@ class Opening:
         self.notes = list(reading.notes)
         self.labels = self._labels()
         roles = assign(reading.tables, self._labelled())
-        self.held_out = roles.report is None
+        self.held_out = roles.test is None
         self.notes += roles.notes
         self.splits = self._splits(roles)
         self.notes += [*self._about_labels(), *self._about_columns(), *self.ledger.notes()]
@@ -142,30 +144,34 @@ class Opening:
     def _splits(self, roles: Roles) -> dict[str, Split]:
         table = self.reading.tables[roles.train]
         parts = self._cut_memory(roles, table) if isinstance(table, Table) else self._cut_stream(roles, table)
-        if roles.report:
-            parts["report"] = self._whole(roles.report)
+        if roles.validation:
+            parts["validation"] = self._whole(roles.validation)
+        if roles.test:
+            parts["test"] = self._whole(roles.test)
         else:
-            share, seed = self.config.report, self.config.seed
-            self.notes.append(f"no test split: {share:.0%} of the rows were held out for reporting by seed {seed}")
-        ordered = {role: parts[role] for role in ("train", "select", "report")}
-        return ordered | {name: self._whole(name) for name in roles.others}
+            share, seed = self.config.test_fraction, self.config.seed
+            self.notes.append(f"no test split: {share:.0%} of the rows were held out for test by seed {seed}")
+        ordered = {role: parts[role] for role in ROLES}
+        return ordered | {f"{name}-stored" if name in ROLES else name: self._whole(name) for name in roles.others}
 
     def _cut_memory(self, roles: Roles, table: Table) -> dict[str, Split]:
-        """Train, select and, where the source has no reporting split, report, out of one table."""
+        """Train and, where the source has none of its own, validation and test, out of one table."""
         rows, targets = self._checked(roles.train, table)
         if self.labels.classes and len(np.unique(targets)) < 2:
             raise WeftError(
                 f"{self.name} has one class only in its training rows; a classifier needs two: add rows of another"
             )
         parts: dict[str, Split] = {}
-        if roles.report is None:
-            held, _ = self._cut(table, rows, targets, self.config.report, "report")
-            parts["report"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed")
+        if roles.test is None:
+            held, _ = self._cut(table, rows, targets, self.config.test_fraction, "test")
+            parts["test"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed")
             rows, targets = rows[~held], targets[~held]
-        carved, how = self._cut(table, rows, targets, self.config.select, "select")
-        self.notes.append(f"{carved.sum():,} of {len(rows):,} training rows were carved off for selection{how}")
-        parts["train"] = MemorySplit(table, rows[~carved], targets[~carved], f"{roles.train} without select")
-        parts["select"] = MemorySplit(table, rows[carved], targets[carved], f"carved from {roles.train}{how}")
+        if roles.validation:
+            return parts | {"train": MemorySplit(table, rows, targets, roles.train)}
+        held, how = self._cut(table, rows, targets, self.config.val_fraction, "validation")
+        self.notes.append(f"{held.sum():,} of {len(rows):,} training rows were held out for validation{how}")
+        parts["train"] = MemorySplit(table, rows[~held], targets[~held], f"{roles.train} without validation")
+        parts["validation"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train}{how}")
         return parts
 
     def _cut(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
@@ -183,25 +189,27 @@ class Opening:
         strata = targets if self.labels.classes else None
         if table.groups is not None:
             groups = np.unique(table.groups[rows].astype(str), return_inverse=True)[1]
-            return carve(strata, groups, share, stream, len(rows)), ", by group"
+            return draw_rows(strata, groups, share, stream, len(rows)), ", by group"
         if self.reading.modality in {"text", "pair"}:
             texts = [table.inputs[row] for row in rows]
             if (cut := sentence_cut(texts, share, stream)) is not None:
                 return cut, ", by sentence: each with all rows that are phrases of it"
-            return carve(strata, text_groups(texts), share, stream, len(rows)), ""
-        return carve(strata, None, share, stream, len(rows)), ""
+            return draw_rows(strata, text_groups(texts), share, stream, len(rows)), ""
+        return draw_rows(strata, None, share, stream, len(rows)), ""
 
     def _cut_stream(self, roles: Roles, shards: Shards) -> dict[str, Split]:
         """The same by a hash of each row's number: nothing has to be held in memory."""
         bad = self._bad_rows(shards)
-        report = self.config.report if roles.report is None else 0.0
-        shares = {"report": report, "select": self.config.select}
+        wanted = {"test": self.config.test_fraction, "validation": self.config.val_fraction}
+        own = {"test": roles.test, "validation": roles.validation}
+        shares = {role: share for role, share in wanted.items() if own[role] is None}
         parts: dict[str, Split] = {}
-        for role in ("train", "select", "report") if report else ("train", "select"):
+        for role in ("train", *shares):
             keep = stream_cut(role, shares, self.config.seed, bad)
             parts[role] = self._streamed(shards, keep, f"{roles.train}, rows drawn by seed")
-        total = len(parts["train"]) + len(parts["select"])
-        self.notes.append(f"{len(parts['select']):,} of {total:,} training rows were carved off for selection")
+        if "validation" in shares:
+            total = len(parts["train"]) + len(parts["validation"])
+            self.notes.append(f"{len(parts['validation']):,} of {total:,} training rows were held out for validation")
         return parts
 
     def _whole(self, name: str) -> Split:

@@ -159,15 +159,16 @@ class StreamSplit:
 Split = MemorySplit | StreamSplit
 
 
-# ---- Who gets which rows: training, selection (tuning, early stopping, best checkpoint) and reporting.
+# ---- Who gets which rows: training, validation (tuning, early stopping, best checkpoint) and test.
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which split on disk serves which role; None: it is carved from the training split."""
+    """Which split on disk serves which role; None: it is held out of the training split."""
 
     train: str
-    report: str | None
+    validation: str | None
+    test: str | None
     others: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -185,13 +186,13 @@ def assign(names: Iterable[str], labelled: Iterable[str]) -> Roles:
         notes.append(f"there is no training split; {train!r} serves as one")
     if train is None:
         raise WeftError("no split has labels, so nothing can be learnt from it; use --task none for plain text")
-    report = test or validation
-    if report and test is None:
+    if test is None and validation:
         unlabelled = [name for name in names if name.startswith("test") and name not in labelled]
         why = "the test split has no labels" if unlabelled else "there is no test split"
-        notes.append(f"{why}; results are reported on {report!r}")
-    others = tuple(name for name in names if name not in {train, report})
-    return Roles(train, report, others, tuple(notes))
+        notes.append(f"{why}; {validation!r} serves as one")
+        test, validation = validation, None
+    others = tuple(name for name in names if name not in {train, validation, test})
+    return Roles(train, validation, test, others, tuple(notes))
 
 
 def _first(names: list[str], labelled: set[str], *starts: str) -> str | None:
@@ -199,7 +200,7 @@ def _first(names: list[str], labelled: set[str], *starts: str) -> str | None:
     return found[0] if found else None
 
 
-def carve(
+def draw_rows(
     targets: NDArray[np.generic] | None, groups: NDArray[np.int64] | None, share: float, stream: int, rows: int
 ) -> NDArray[np.bool_]:
     """(rows,) True for about `share` of the groups (rows, if there are none), the same share of every class.

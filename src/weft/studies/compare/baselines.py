@@ -1,7 +1,7 @@
 """Classical baselines: HOG or TF-IDF features, or the vectors themselves, with logistic or ridge regression.
 
 A network that does not beat these has not earned its place. They write the same record as a run, so that they are
-one more row. The regularisation is chosen on the selection split, from five values, as a rate would be.
+one more row. The regularisation is chosen on the validation split, from five values, as a rate would be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Features = Any  # (rows, features): a NumPy array, or a sparse matrix for text
 
 
 def run_baseline(config: RunConfig, path: Path, source: Source, transform: Transform) -> dict[str, Any]:
-    """Fit on `train`, choose on `select`, judge on `report`, and leave a run folder behind."""
+    """Fit on `train`, choose on `validation`, judge on `test`, and leave a run folder behind."""
     started, cpu = time.perf_counter(), time.process_time()
     folder = run_folder.RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
@@ -40,17 +40,19 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     features, vocabulary = featurise(inputs, source.modality, transform)
     model, selected = best_model(features, targets, source.task)
     seconds = time.perf_counter() - started
-    outputs = answers(model, features["report"], source.task)
-    record = describe(config, source, model, features, outputs, targets["report"], seconds, cpu)
-    record["curve"] = [{"kind": "evaluation", "step": 1, "epoch": 1.0, "select_metric": selected, "seconds": seconds}]
-    record["inference"] = inference(model, vocabulary, inputs["report"], source.task)
-    write_predictions(path, predictions(source.task, *outputs_and_targets(outputs, targets["report"])))
+    outputs = answers(model, features["test"], source.task)
+    record = describe(config, source, model, features, outputs, targets["test"], seconds, cpu)
+    record["curve"] = [
+        {"kind": "evaluation", "step": 1, "epoch": 1.0, "validation_metric": selected, "seconds": seconds}
+    ]
+    record["inference"] = inference(model, vocabulary, inputs["test"], source.task)
+    write_predictions(path, predictions(source.task, *outputs_and_targets(outputs, targets["test"])))
     folder.write_record(record)
     return record
 
 
 def source_roles() -> tuple[str, str, str]:
-    return "train", "select", "report"
+    return "train", "validation", "test"
 
 
 def examples(split: Split, most: int | None) -> tuple[Any, NDArray[Any]]:
@@ -106,9 +108,9 @@ def hog(images: NDArray[np.uint8], bins: int = 9) -> NDArray[np.float32]:
 
 
 def best_model(features: dict[str, Features], targets: dict[str, NDArray[Any]], task: str) -> tuple[Any, float]:
-    """The model of the strength that the selection split prefers, and its score there."""
+    """The model of the strength that the validation split prefers, and its score there."""
     fitted = [create(task, strength).fit(features["train"], targets["train"]) for strength in STRENGTHS]
-    scores = [float(model.score(features["select"], targets["select"])) for model in fitted]
+    scores = [float(model.score(features["validation"], targets["validation"])) for model in fitted]
     best = int(np.argmax(scores))
     return fitted[best], scores[best]
 

@@ -1,6 +1,6 @@
 """Which networks stand side by side: presets, the two controls and the classical baseline, sized to the data.
 
-No torch here: an arm is a name in the registry with changes to its configuration, and its budget is met by formula.
+No torch here: a candidate is a name in the registry with changes to its configuration, and its budget is met by formula.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Arm:
+class Candidate:
     """A row of the leaderboard: a named network with changes, or a classical baseline."""
 
     name: str
@@ -133,25 +133,27 @@ def controls(facts: Facts) -> list[tuple[str, str, Changes]]:
     return [(f"control_{name}", f"control_{name}{suffix}", {}) for name in ("identity", "random")]
 
 
-def make_arms(
+def make_candidates(
     facts: Facts, models: str, match: str, budget: float | None, with_controls: bool = True, classical: bool = True
-) -> list[Arm]:
-    """All arms of a comparison, each at the budget; one that cannot meet it is refused by name."""
+) -> list[Candidate]:
+    """All candidates of a comparison, each at the budget; one that cannot meet it is refused by name."""
     wanted = chosen(facts, models) + (controls(facts) if with_controls else [])
     shares = {"": 1.0} if models != "sizes" else {"/4": 0.25, "": 1.0, "×4": 4.0}
     if budget is None and match in MEASURES:
         budget = default_budget(facts, match)
-    arms = [
-        make_arm(facts, name + mark, model, changes, match, budget * share if budget else None)
+    candidates = [
+        make_candidate(facts, name + mark, model, changes, match, budget * share if budget else None)
         for name, model, changes in wanted
         for mark, share in (shares.items() if not name.startswith("control") else [("", 1.0)])
     ]
     if classical:
-        arms.append(Arm(CLASSICAL[facts.modality], CLASSICAL[facts.modality], "classical"))
-    return arms
+        candidates.append(Candidate(CLASSICAL[facts.modality], CLASSICAL[facts.modality], "classical"))
+    return candidates
 
 
-def make_arm(facts: Facts, name: str, model: str, changes: Changes, match: str, budget: float | None) -> Arm:
+def make_candidate(
+    facts: Facts, name: str, model: str, changes: Changes, match: str, budget: float | None
+) -> Candidate:
     """One network, sized to the data and to the budget; `network` holds what differs from the named size."""
     try:
         named = fit_to(facts, model, changes)
@@ -163,7 +165,9 @@ def make_arm(facts: Facts, name: str, model: str, changes: Changes, match: str, 
     base = dataclasses.asdict(configured(model, **facts.shape, num_classes=facts.outputs, **patch(facts, model)))
     different = {key: value for key, value in dataclasses.asdict(config).items() if value != base[key]}
     count = {key: measure(config) for key, (measure, _) in MEASURES.items()}
-    return Arm(name, model, group_of(config), patch(facts, model) | different, isinstance(config, TokenConfig), count)
+    return Candidate(
+        name, model, group_of(config), patch(facts, model) | different, isinstance(config, TokenConfig), count
+    )
 
 
 def fit_to(facts: Facts, model: str, changes: Changes) -> NetworkConfig:
@@ -191,7 +195,7 @@ def default_budget(facts: Facts, match: str) -> float:
 
 
 def group_of(config: NetworkConfig) -> Group:
-    """Which answer an arm stands for."""
+    """Which answer a candidate stands for."""
     if config.family in ("control", "text_control"):
         return "control" if getattr(config, "mixer", "") in ("identity", "random", "pooling") else "convolution"
     if config.family == "hybrid":

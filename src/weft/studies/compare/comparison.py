@@ -17,7 +17,7 @@ from tyro.conf import Positional
 from weft.data.config import EMBEDDED, AugmentConfig, TransformConfig
 from weft.disk import Damaged
 from weft.errors import WeftError
-from weft.studies.compare.candidates import Arm, Facts, make_arms
+from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.rate_search import best_rates, rates, short_run_rate, trial
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, carry_out, choose_schedule
@@ -40,7 +40,7 @@ from weft.training.storage.run_folder import RunFolder
 
 STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
 EPOCHS = 10
-EVALUATIONS = 15  # points of a run's curve on the selection split
+EVALUATIONS = 15  # points of a run's curve on the validation split
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
 TRIALS = 3
 
@@ -54,13 +54,13 @@ class ComparisonConfig:
     models: str = "families"
     """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
     match: Literal["params", "macs", "seconds", "none"] = "params"
-    """What all arms have the same of: parameters, multiply-adds, seconds of training, or nothing."""
+    """What all candidates have the same of: parameters, multiply-adds, seconds of training, or nothing."""
     budget: str | None = None
     """How much of it: 100000, 1M or 2e6 parameters or multiply-adds; 90s or 4m for seconds. Default: by input size."""
     seeds: Count = 3
-    """Runs of each arm; verdicts that claim a difference are called preliminary below 5."""
+    """Runs of each candidate; verdicts that claim a difference are called preliminary below 5."""
     trials: Natural | None = None
-    """Learning rates tried for each arm in a quarter of a run each; default 3, and 0 for the embedded sources."""
+    """Learning rates tried for each candidate in a quarter of a run each; default 3, and 0 for the embedded sources."""
     epochs: Positive | None = None
     """Passes over the training split; default 10, but at least 300 steps, and 300 for the embedded sources."""
     steps: Count | None = None
@@ -122,8 +122,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
     ):
         before = earlier(folder, say)
         facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
-        arms = make_arms(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
-        study = replace(plan(asked, folder, command, facts, arms), overhead=before.get("overhead", ""))
+        candidates = make_candidates(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
+        study = replace(plan(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
         if any(not study.done(job) for job in study.jobs):
@@ -159,48 +159,52 @@ def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> Non
     if asked.jobs is not None or len(pool.workers) == 1:
         pool.threads = max(1, pool.cores // len(pool.workers))
         return
-    heaviest = sorted(study.arms, key=lambda arm: -arm.count.get("macs", 0))
-    choose_schedule(pool, [run_config(asked, arm, 0, study.facts.rows) for arm in heaviest], say)
+    heaviest = sorted(study.candidates, key=lambda candidate: -candidate.count.get("macs", 0))
+    choose_schedule(pool, [run_config(asked, candidate, 0, study.facts.rows) for candidate in heaviest], say)
 
 
-def plan(asked: ComparisonConfig, folder: Path, command: str, facts: Facts, arms: list[Arm]) -> Study:
-    """All runs, seed by seed and the heaviest first, so that early results cover all arms."""
-    ordered = sorted(arms, key=lambda arm: -arm.count.get("macs", 0))
+def plan(asked: ComparisonConfig, folder: Path, command: str, facts: Facts, candidates: list[Candidate]) -> Study:
+    """All runs, seed by seed and the heaviest first, so that early results cover all candidates."""
+    ordered = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
     shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
     jobs = [
-        Job(arm.name, with_share(run_config(asked, arm, seed, facts.rows), share), facts.fingerprint)
+        Job(candidate.name, with_share(run_config(asked, candidate, seed, facts.rows), share), facts.fingerprint)
         for share in shares
         for seed in range(asked.seeds)
-        for arm in ordered
-        if seed == 0 or not arm.fixed
+        for candidate in ordered
+        if seed == 0 or not candidate.fixed
     ]
-    title = f"{', '.join(arm.name for arm in arms[:3])}, … on {facts.name}" if len(arms) > 3 else f"on {facts.name}"
-    return Study(folder, title, facts, arms, jobs, asked.match, budget_words(asked, arms), command)
+    title = (
+        f"{', '.join(candidate.name for candidate in candidates[:3])}, … on {facts.name}"
+        if len(candidates) > 3
+        else f"on {facts.name}"
+    )
+    return Study(folder, title, facts, candidates, jobs, asked.match, budget_words(asked, candidates), command)
 
 
 def with_share(config: RunConfig, share: float) -> RunConfig:
     return config if share == 1 else replace(config, reading=replace(config.reading, share=share))
 
 
-def budget_words(asked: ComparisonConfig, arms: list[Arm]) -> str:
+def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
     """The budget for a heading."""
     if asked.match == "seconds":
         return f"{asked.budget} of training each"
     if asked.match == "none":
         return "each at its named size"
-    counts = [arm.count[asked.match] for arm in arms if asked.match in arm.count]
+    counts = [candidate.count[asked.match] for candidate in candidates if asked.match in candidate.count]
     words = {"params": "parameters", "macs": "multiply-adds"}[asked.match]
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
 
 
-def run_config(asked: ComparisonConfig, arm: Arm | None, seed: int, rows: int) -> RunConfig:
+def run_config(asked: ComparisonConfig, candidate: Candidate | None, seed: int, rows: int) -> RunConfig:
     """The configuration of one run."""
     steps = steps_of(asked, rows)
     evaluations = replace(asked.execution, eval_every=max(1.0, steps_per_evaluation(asked, steps, rows)))
     return RunConfig(
         source=asked.source,
-        model=arm.model if arm else "",
-        network=arm.network if arm else {},
+        model=candidate.model if candidate else "",
+        network=candidate.network if candidate else {},
         seed=seed,
         reading=asked.reading,
         transform=asked.transform,
@@ -228,29 +232,29 @@ def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> floa
 
 
 def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
-    """The study with the learning rate of each arm that did best on the selection split, of as many for each."""
+    """The study with the learning rate of each candidate that did best on the validation split, of as many for each."""
     trials = asked.trials if asked.trials is not None else (0 if asked.source in EMBEDDED else TRIALS)
     if trials == 0:
         return study
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
-    learnt = {arm.name for arm in study.arms if not arm.fixed}
+    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
     tried = [
-        Job(job.arm, trial(job.labelled, rate), job.fingerprint)
+        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
         for job in study.jobs
-        if job.seed == 0 and job.config.reading.share == 1 and job.arm in learnt
+        if job.seed == 0 and job.config.reading.share == 1 and job.candidate in learnt
         for rate in rates(job.config.optimisation.opt, trials)
     ]
-    say(f"{trials} learning rates for each arm, judged on the selection split")
+    say(f"{trials} learning rates for each candidate, judged on the validation split")
     carry_out(study, pool, tried, say)
     best = best_rates(study, tried)
     jobs = [
-        replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.arm])))
-        if job.arm in best
+        replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.candidate])))
+        if job.candidate in best
         else job
         for job in study.jobs
     ]
-    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every arm"], trials=tried)
+    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every candidate"], trials=tried)
     study.save()
     return study
 
@@ -258,16 +262,16 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
 def announce(study: Study, say: Say) -> None:
     for note in study.facts.notes:
         say(note)
-    say(f"{len(study.arms)} arms, {study.budget}; {len(study.jobs)} runs in {study.folder}")
+    say(f"{len(study.candidates)} candidates, {study.budget}; {len(study.jobs)} runs in {study.folder}")
 
 
 def measure_inference(study: Study, pool: Pool, say: Say) -> None:
-    """Speed and latency of one network of each arm, on one thread; nothing else runs but others of these."""
+    """Speed and latency of one network of each candidate, on one thread; nothing else runs but others of these."""
     first: dict[str, Path] = {}
-    fixed = {arm.name for arm in study.arms if arm.fixed}
+    fixed = {candidate.name for candidate in study.candidates if candidate.fixed}
     for job in study.jobs:
-        if job.arm not in first and job.arm not in fixed and study.finished(job):
-            first[job.arm] = study.run_folder(job).path
+        if job.candidate not in first and job.candidate not in fixed and study.finished(job):
+            first[job.candidate] = study.run_folder(job).path
     for trouble in pool.spread("inference", list(first.values())):
         say(f"a speed in use is missing: {trouble}")
 

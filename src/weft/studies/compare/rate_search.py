@@ -1,4 +1,4 @@
-"""A rate search of equal size for every arm, judged on the selection split alone."""
+"""A rate search of equal size for every candidate, judged on the validation split alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SHARE = 4  # a trial takes this part of a run: rates that suit a quarter suit th
 def short_run_rate(optimiser: str) -> float:
     """The rate of runs of some hundred steps of small networks: three times Adam's usual one, the usual one otherwise.
 
-    Best metric of 300 steps on the selection split at 1e-3, 3e-3 and 1e-2 (benchmarks/rates.py): ViT on digits 0.85,
+    Best metric of 300 steps on the validation split at 1e-3, 3e-3 and 1e-2 (benchmarks/rates.py): ViT on digits 0.85,
     0.92 and 0.94, Mixer 0.96, 0.97 and 0.98, MLP 0.99, 0.99 and 0.99; on diabetes R² 0.40, 0.36 and 0.33. It was first
-    chosen by digits' reporting split, so digits are no untouched test of it; `--trials` tunes without that split.
+    chosen by digits' test split, so digits are no untouched test of it; `--trials` tunes without that split.
     """
     if optimiser in ("adam", "adamw"):
         return 3e-3
@@ -44,15 +44,15 @@ def trial(config: RunConfig, rate: float) -> RunConfig:
 
 
 def best_rates(study: Study, tried: list[Job]) -> dict[str, float]:
-    """The rate of each arm whose run reached the best selection metric; arms without a finished trial are left out."""
+    """The rate of each candidate's run with the best validation metric; without a finished trial it is left out."""
     best: dict[str, tuple[float, float]] = {}
     for job in tried:
         record = study.run_folder(job).record()
         if record is None or record["status"] != "finished":
             continue
-        metric = max(event["select_metric"] for event in record["curve"] if "select_metric" in event)
+        metric = max(event["validation_metric"] for event in record["curve"] if "validation_metric" in event)
         rate = job.config.optimisation.lr
         assert isinstance(rate, float)
-        if job.arm not in best or metric > best[job.arm][0]:
-            best[job.arm] = metric, rate
-    return {arm: rate for arm, (_, rate) in best.items()}
+        if job.candidate not in best or metric > best[job.candidate][0]:
+            best[job.candidate] = metric, rate
+    return {candidate: rate for candidate, (_, rate) in best.items()}

@@ -1,4 +1,4 @@
-"""The data of a study's runs, opened once a worker, and what arms must know of it before there are any."""
+"""The data of a study's runs, opened once a worker, and what candidates must know of it before there are any."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def data_of(config: AnyConfig) -> Any:
 
 
 def look(config: AnyConfig) -> Facts:
-    """What arms must know of the data that a run reads."""
+    """What candidates must know of the data that a run reads."""
     if isinstance(config, PretrainConfig):
         return look_at_corpus(config)
     found = look_at_labelled(config)
@@ -63,7 +63,7 @@ def look(config: AnyConfig) -> Facts:
 
 
 def look_at_corpus(config: PretrainConfig) -> Facts:
-    """What arms must know of plain text; `rows` are the sequences to learn from."""
+    """What candidates must know of plain text; `rows` are the sequences to learn from."""
     materials = gather(config, None, data_of(config))
     network = materials.network
     assert isinstance(network, TextTokensConfig)
@@ -80,7 +80,7 @@ def look_at_corpus(config: PretrainConfig) -> Facts:
 
 
 def look_at_labelled(config: RunConfig) -> Facts:
-    """What arms must know of a source with targets."""
+    """What candidates must know of a source with targets."""
     source, transform = opened(config.source, config.reading, config.transform)
     if source.task == "none":
         raise WeftError(f"{source.name} has no targets, so there is nothing to compare on; name them with --target")

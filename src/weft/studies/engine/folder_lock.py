@@ -104,7 +104,7 @@ def require_complete(folder: Path, good: tuple[str, ...] = ("finished",)) -> Non
     why = str(record.get("reason", "failed")) if record is not None else why_missing(folder, first["name"]).reason
     total = len(study["runs"]) + len(study["trials"])
     raise WorkFailed(
-        f"{len(lacking)} of {total} runs in {folder} failed or are missing, first {first['arm']}, seed "
+        f"{len(lacking)} of {total} runs in {folder} failed or are missing, first {first['candidate']}, seed "
         f"{first['seed']}: {why} (the same command runs again what has no record)"
     )
 

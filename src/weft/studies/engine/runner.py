@@ -111,7 +111,7 @@ def stop(workers: list[Worker]) -> None:
 
 
 def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
-    """Keep as many workers as make the study fastest, by timing steps of two arms both ways on this machine."""
+    """Keep as many workers as make the study fastest, by timing steps of two candidates both ways on this machine."""
     pair = [config for config in configs if config.model not in CLASSICAL.values()][:2]
     if len(pool.workers) < 2 or not pair:
         pool.one_after_the_other()
@@ -149,7 +149,7 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
         say(f"{already} of {total} runs are finished already")
     busy: dict[Worker, tuple[Job, float]] = {}
     ended = already
-    alike = Alike(len({job.arm for job in jobs}), any(study.finished(job) for job in jobs))
+    alike = Alike(len({job.candidate for job in jobs}), any(study.finished(job) for job in jobs))
     held: set[str] = set()
     try:
         while waiting or busy:
@@ -168,8 +168,10 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
                     held.add(job.name)
                     continue
                 ended += 1
-                say(f"[{ended}/{total}] {job.arm}, seed {job.seed}: {end.told}, {time.perf_counter() - started:.1f} s")
-                alike.note(job.arm, end.cause)
+                say(
+                    f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.told}, {time.perf_counter() - started:.1f} s"
+                )
+                alike.note(job.candidate, end.cause)
     except KeyboardInterrupt:
         save_all(busy)
         raise Interrupted(

@@ -1,6 +1,6 @@
 """A study is a list of runs in a folder, and a way to draw them.
 
-study.json             what was asked: arms, seeds, budget, the source's facts, the command
+study.json             what was asked: candidates, seeds, budget, the source's facts, the command
 runs/NAME-seedN-KEY/   a run folder each; KEY is a digest of the configuration and of the data's content
 logs/NAME-….txt        what a run printed
 failures/NAME-….json   why a run has no record
@@ -18,7 +18,7 @@ from pydantic import Field
 
 from weft.disk import Damaged, parse, read_text, validated, write_json
 from weft.errors import WeftError
-from weft.studies.compare.candidates import Arm, Facts
+from weft.studies.compare.candidates import Candidate, Facts
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
@@ -36,7 +36,7 @@ between which evaluations the best weights are chosen. Threads are not among it:
 class StoredRun:
     """A run as study.json lists it."""
 
-    arm: str
+    candidate: str
     part: str
     seed: int
     share: float
@@ -50,7 +50,7 @@ class StoredStudy:
     format: int
     title: str
     facts: Facts
-    arms: list[Arm]
+    candidates: list[Candidate]
     runs: list[StoredRun]
     trials: list[StoredRun]
     match: str
@@ -70,13 +70,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a study: the arm it belongs to, its whole configuration, and which part of the arm's work it is.
+    """One run of a study: its candidate, its whole configuration, and which part of the candidate's work it is.
 
     `after` names another run of the study, from whose network this one starts; the configuration has that name as its
     `start`, so that the study may lie anywhere.
     """
 
-    arm: str
+    candidate: str
     config: AnyConfig
     fingerprint: str
     part: str = ""
@@ -102,7 +102,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        safe = "".join(letter if letter.isalnum() or letter in "-_+" else "-" for letter in self.arm)
+        safe = "".join(letter if letter.isalnum() or letter in "-_+" else "-" for letter in self.candidate)
         part = f"-{self.part}" if self.part else ""
         return f"{safe}{part}-seed{self.seed}-{self.key}"
 
@@ -114,7 +114,7 @@ class Study:
     folder: Path
     title: str
     facts: Facts
-    arms: list[Arm]
+    candidates: list[Candidate]
     jobs: list[Job]
     match: str = "none"
     budget: str = ""
@@ -152,7 +152,7 @@ class Study:
     def known_plan(self, job: Job, threads: int) -> Plan | None:
         """The plan of a run that differs by its seed alone, so that one probe serves all seeds.
 
-        Not under a budget of time: there one disturbed probe would give all seeds of an arm the wrong number of steps.
+        Not under a budget of time: there one disturbed probe would give all seeds the wrong number of steps.
         """
         if job.config.budget.budget is not None:
             return None
@@ -176,7 +176,7 @@ class Study:
             "format": FORMAT,
             "title": self.title,
             "facts": asdict(self.facts),
-            "arms": [asdict(arm) for arm in self.arms],
+            "candidates": [asdict(candidate) for candidate in self.candidates],
             "runs": [asdict(listed(job)) for job in self.jobs],
             "trials": [asdict(listed(job)) for job in self.trials],
             "match": self.match,
@@ -189,7 +189,7 @@ class Study:
 
 
 def listed(job: Job) -> StoredRun:
-    return StoredRun(job.arm, job.part, job.seed, job.config.reading.share, job.name)
+    return StoredRun(job.candidate, job.part, job.seed, job.config.reading.share, job.name)
 
 
 def read_study(folder: Path) -> dict[str, Any] | None:

@@ -52,11 +52,11 @@ def step_seconds(config: AnyConfig, threads: int) -> float:
 
 
 def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float, float]:
-    """Seconds of a training step and of an evaluation on the selection split, measured for a `duration`."""
+    """Seconds of a training step and of an evaluation on the validation split, measured for a `duration`."""
     with trial_run(config, threads) as run:
         step = median_step(run, duration)
         each = min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))  # the first pays for allocation
-        return step, each * len(run.select or ())
+        return step, each * len(run.validation or ())
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def inference(path: Path) -> Inference:
     torch.set_num_threads(1)
     small = RunConfig(source=config.source, model=config.model, network=config.network, transform=config.transform)
     materials = gather(small, None, (source, transform))
-    batch = materials.batches("report")[0]
+    batch = materials.batches("test")[0]
     batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
     one = {name: value[:1] for name, value in batch.inputs.items()}
     seconds = quickest(lambda: network(**batch_inputs), 5)
@@ -165,9 +165,9 @@ def ready() -> int:
 
 
 def show(config: RunConfig, rows: list[int]) -> list[dict[str, str]]:
-    """Examples of the reporting split for a page: a picture as a data address, or the words, and where it is from."""
+    """Examples of the test split for a page: a picture as a data address, or the words, and where it is from."""
     source, transform = data_of(config)
-    split = source.splits["report"]
+    split = source.splits["test"]
     raws, _ = split.read(np.array(rows, dtype=np.int64))
     found = []
     for row, raw in zip(rows, raws, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.disk import write_json
 from weft.errors import WeftError
-from weft.studies.compare.candidates import Arm, Facts
+from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, carry_out
 from weft.studies.engine.study import Job, Study
@@ -55,15 +55,15 @@ def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, 
 
 
 def plan(folder: Path, facts: Facts, source: str, seeds: int, steps: int, command: str) -> Study:
-    """Every side of every claim; those of one name are one arm."""
+    """Every side of every claim; those of one name are one candidate."""
     sides = {side.name: side for claim in CLAIMS for side in (claim.first, claim.second)}
     jobs = [
         Job(name, configure(source, side, seed, steps), facts.fingerprint)
         for seed in range(seeds)
         for name, side in sides.items()
     ]
-    arms = [Arm(name, "mlp", "mlp", side.network) for name, side in sides.items()]
-    return Study(folder, "common training issues", facts, arms, jobs, command=command)
+    candidates = [Candidate(name, "mlp", "mlp", side.network) for name, side in sides.items()]
+    return Study(folder, "common training issues", facts, candidates, jobs, command=command)
 
 
 def configure(source: str, side: Side, seed: int, steps: int) -> RunConfig:
@@ -101,7 +101,7 @@ def estimate(study: Study, pool: Pool, claim: Claim) -> Estimate | None:
 
 
 def runs_of(study: Study, side: Side) -> list[Path]:
-    return [study.run_folder(job).path for job in study.jobs if job.arm == side.name and study.finished(job)]
+    return [study.run_folder(job).path for job in study.jobs if job.candidate == side.name and study.finished(job)]
 
 
 def per_example(paths: list[Path]) -> Scores:

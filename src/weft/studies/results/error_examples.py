@@ -1,4 +1,4 @@
-"""Examples that the best arm gets wrong, with their pictures or words, kept beside the runs for the report."""
+"""Examples that the best candidate gets wrong, with their pictures or words, kept beside the runs for the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.disk import Damaged, write_json
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Study, read_whole
 from weft.studies.results.load import Result, collect
-from weft.studies.results.summary import selected
+from weft.studies.results.summary import validation_metric
 from weft.training.config import RunConfig
 
 FILE = "mistakes.json"
@@ -34,22 +34,22 @@ class Example:
 class Kept:
     """The shape of mistakes.json."""
 
-    arm: str
+    candidate: str
     examples: list[Example]
 
 
 def keep_mistakes(study: Study, pool: Pool) -> None:
-    """Write mistakes.json: what the arm that selection prefers gets wrong, the commonest mistakes of all arms first."""
+    """Write mistakes.json: what the best candidate by validation gets wrong, the commonest mistakes of all first."""
     done = [result for result in collect(study.folder).results if result.finished and result.share == 1]
     if not done or study.facts.task == "regression":
         return
-    chosen = max(done, key=selected)
+    chosen = max(done, key=validation_metric)
     rows = common_mistakes(chosen, done)
-    config = next(job.labelled for job in study.jobs if job.arm == chosen.arm)
+    config = next(job.labelled for job in study.jobs if job.candidate == chosen.candidate)
     shown = pool.first(
         "show", RunConfig(source=config.source, reading=config.reading, transform=config.transform), rows
     )
-    write_json(study.folder / FILE, {"arm": chosen.arm, "examples": [
+    write_json(study.folder / FILE, {"candidate": chosen.candidate, "examples": [
         {**about(chosen, done, row), **example} for row, example in zip(rows, shown, strict=True)
     ]})  # fmt: skip
 
@@ -78,4 +78,4 @@ def read_mistakes(folder: Path) -> dict[str, Any]:
     try:
         return read_whole(folder / FILE, Kept, "")
     except Damaged:
-        return {"arm": "", "examples": []}
+        return {"candidate": "", "examples": []}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
-from weft.studies.compare.candidates import CLASSICAL, Arm, group_of
+from weft.studies.compare.candidates import CLASSICAL, Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
 from weft.training.storage import record_schema
@@ -25,7 +25,7 @@ from weft.training.storage.predictions import Predictions, read_predictions
 class Result:
     """One run: its record and predictions, or why there are none."""
 
-    arm: str
+    candidate: str
     seed: int
     share: float
     path: Path
@@ -44,7 +44,7 @@ class Collection:
     """All that a folder of results holds."""
 
     study: dict[str, Any]
-    arms: list[Arm]
+    candidates: list[Candidate]
     results: list[Result]
     problems: list[str]
 
@@ -62,9 +62,9 @@ def of_study(folder: Path, study: dict[str, Any]) -> Collection:
     results = []
     for run in study["runs"]:
         path = folder / "runs" / run["name"]
-        result = Result(run["arm"], run["seed"], run["share"], path)
+        result = Result(run["candidate"], run["seed"], run["share"], path)
         results.append(completed(result, folder, problems))
-    return Collection(study, [Arm(**arm) for arm in study["arms"]], results, problems)
+    return Collection(study, [Candidate(**candidate) for candidate in study["candidates"]], results, problems)
 
 
 def completed(result: Result, folder: Path, problems: list[str]) -> Result:
@@ -94,7 +94,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def of_runs(folder: Path) -> Collection:
-    """Every run below a folder on the source that most of them share; arms are told apart by their configuration."""
+    """Every run below a folder on the source that most of them share; candidates differ in their configuration."""
     problems: list[str] = []
     found: list[tuple[Path, dict[str, Any]]] = []
     for path in sorted(folder.rglob("record.json")):
@@ -109,12 +109,12 @@ def of_runs(folder: Path) -> Collection:
     if count < len(found):
         problems.append(f"{len(found) - count} runs on another source were left out")
     same = [(path, record) for path, record in found if record["source"]["fingerprint"] == source]
-    arms, names = arms_of([record for _, record in same])
+    candidates, names = candidates_of([record for _, record in same])
     results = [
         completed(Result(name, record["config"]["seed"], 1.0, path), folder, problems)
         for (path, record), name in zip(same, names, strict=True)
     ]
-    return Collection(as_study(folder, same[0][1]), arms, results, problems)
+    return Collection(as_study(folder, same[0][1]), candidates, results, problems)
 
 
 def as_study(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
@@ -123,30 +123,30 @@ def as_study(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     return {"title": f"runs in {folder}", "match": "none", "budget": "", "command": "", "notes": [], "facts": facts}
 
 
-def arms_of(records: list[dict[str, Any]]) -> tuple[list[Arm], list[str]]:
-    """The arms that records belong to, and each record's arm: equal configurations but for the seed are one arm."""
+def candidates_of(records: list[dict[str, Any]]) -> tuple[list[Candidate], list[str]]:
+    """The candidates of records, and which one each belongs to: configurations that differ by the seed are one."""
     keys = [
         json.dumps({k: v for k, v in r["config"].items() if k not in ("seed", "execution")}, sort_keys=True)
         for r in records
     ]
-    arms: dict[str, Arm] = {}
+    candidates: dict[str, Candidate] = {}
     for key, record in zip(keys, records, strict=True):
-        if key in arms:
+        if key in candidates:
             continue
         model, network = record["config"]["model"], record["config"]["network"]
-        same = sum(arm.model == model for arm in arms.values())
-        arms[key] = describe(f"{model}-{same + 1}" if same else model, model, network)
-    return list(arms.values()), [arms[key].name for key in keys]
+        same = sum(candidate.model == model for candidate in candidates.values())
+        candidates[key] = describe(f"{model}-{same + 1}" if same else model, model, network)
+    return list(candidates.values()), [candidates[key].name for key in keys]
 
 
-def describe(name: str, model: str, network: dict[str, Any]) -> Arm:
-    """An arm from what its record says of it."""
+def describe(name: str, model: str, network: dict[str, Any]) -> Candidate:
+    """A candidate from what its record says of it."""
     if model in CLASSICAL.values():
-        return Arm(name, model, "classical")
+        return Candidate(name, model, "classical")
     if model not in REGISTRY:
-        return Arm(name, model, "hybrid", network)
+        return Candidate(name, model, "hybrid", network)
     config = configured(model, **network)
-    return Arm(name, model, group_of(config), network, hasattr(config, "mixer"))
+    return Candidate(name, model, group_of(config), network, hasattr(config, "mixer"))
 
 
 def scores_of(results: list[Result]) -> Scores:

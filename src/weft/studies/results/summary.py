@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.studies.compare.candidates import Arm
+from weft.studies.compare.candidates import Candidate
 from weft.studies.results.inference_speed import Inference, read_inference
 from weft.studies.results.load import Collection, Result, scores_of
 from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
@@ -24,12 +24,19 @@ def summarise(collection: Collection) -> dict[str, Any]:
     """Rows, verdicts, differences, curves, confusions and problems, ready for JSON."""
     study, facts = collection.study, collection.study["facts"]
     whole = [result for result in collection.results if result.share == 1]
-    by_arm = {arm.name: [result for result in whole if result.arm == arm.name] for arm in collection.arms}
-    problems = collection.problems + comparable(by_arm)
-    contenders = [made for arm in collection.arms if (made := contender(arm, by_arm[arm.name], study["match"]))]
+    by_candidate = {
+        candidate.name: [result for result in whole if result.candidate == candidate.name]
+        for candidate in collection.candidates
+    }
+    problems = collection.problems + comparable(by_candidate)
+    contenders = [
+        made
+        for candidate in collection.candidates
+        if (made := contender(candidate, by_candidate[candidate.name], study["match"]))
+    ]
     metric = next((r.record["metric"] for r in whole if r.record is not None), "accuracy")
     unit = "points" if metric == "accuracy" else "value"
-    rows = [row(arm, by_arm[arm.name]) for arm in collection.arms]
+    rows = [row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     return {
         "title": study["title"],
@@ -44,8 +51,14 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "verdicts": [as_row(verdict) for verdict in answer(contenders, unit, study["match"])],
         "rows": rows,
         "pairs": pairs(contenders),
-        "curves": {arm.name: curves(by_arm[arm.name]) for arm in collection.arms if not arm.fixed},
-        "confusion": {name: total for name, results in by_arm.items() if (total := confusion(results)) is not None},
+        "curves": {
+            candidate.name: curves(by_candidate[candidate.name])
+            for candidate in collection.candidates
+            if not candidate.fixed
+        },
+        "confusion": {
+            name: total for name, results in by_candidate.items() if (total := confusion(results)) is not None
+        },
         "learning": learning(collection),
         "environment": environment(whole),
         "problems": problems,
@@ -57,11 +70,11 @@ def called(source: str) -> str:
     return source if source.startswith("hub:") else source.rstrip("/").rpartition("/")[2] or source
 
 
-def comparable(by_arm: dict[str, list[Result]]) -> list[str]:
+def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     """Drop, with a sentence, results judged on other examples than the first."""
     problems: list[str] = []
     targets = None
-    for results in by_arm.values():
+    for results in by_candidate.values():
         for result in [result for result in results if result.finished]:
             assert result.predictions is not None
             found = result.predictions["target"]
@@ -72,23 +85,25 @@ def comparable(by_arm: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def contender(arm: Arm, results: list[Result], match: str = "none") -> Contender | None:
-    """An arm as the statistics see it, or None if no run of it finished.
+def contender(candidate: Candidate, results: list[Result], match: str = "none") -> Contender | None:
+    """A candidate as the statistics see it, or None if no run of it finished.
 
     Cost is the time of training; where that is equal by design, what a prediction takes.
     """
     done = [result for result in results if result.finished]
     if not done:
         return None
-    selection = float(np.mean([selected(result) for result in done]))
+    validation = float(np.mean([validation_metric(result) for result in done]))
     cost = mean([NUMBERS["macs" if match == "seconds" else "seconds"](result.record) for result in done]) or 0.0
-    return Contender(arm.name, arm.group, scores_of(done), selection, cost, arm.tokens, arm.fixed)
+    return Contender(
+        candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed
+    )
 
 
-def selected(result: Result) -> float:
-    """The best metric on the selection split, which chose the weights that were reported."""
+def validation_metric(result: Result) -> float:
+    """The best metric on the validation split, which chose the weights that were reported."""
     assert result.record is not None
-    return max((e["select_metric"] for e in result.record["curve"] if "select_metric" in e), default=-math.inf)
+    return max((e["validation_metric"] for e in result.record["curve"] if "validation_metric" in e), default=-math.inf)
 
 
 def estimate(value: Estimate) -> dict[str, float]:
@@ -100,14 +115,14 @@ def as_row(verdict: Verdict) -> dict[str, Any]:
     return {**found, "p": verdict.adjusted, **estimate(verdict.estimate)}
 
 
-def row(arm: Arm, results: list[Result]) -> dict[str, Any]:
+def row(candidate: Candidate, results: list[Result]) -> dict[str, Any]:
     """A line of the leaderboard: means over the finished seeds."""
     done = [result for result in results if result.finished]
     failed = [r for r in results if not r.finished]
     found: dict[str, Any] = {
-        "name": arm.name,
-        "model": arm.model,
-        "group": arm.group,
+        "name": candidate.name,
+        "model": candidate.model,
+        "group": candidate.group,
         "seeds": len(done),
         "failures": [{"seed": r.seed, "reason": r.reason, "log": r.log} for r in failed],
         "commands": [command_of(result.record) for result in done],
@@ -156,7 +171,7 @@ def inference_of(result: Result) -> Inference | None:
 
 
 def pairs(contenders: list[Contender]) -> list[dict[str, Any]]:
-    """The difference of every two arms, corrected over all of them."""
+    """The difference of every two candidates, corrected over all of them."""
     both = list(itertools.combinations(contenders, 2))
     found = corrected([difference(first.scores, second.scores) for first, second in both])
     return [
@@ -168,7 +183,7 @@ def pairs(contenders: list[Contender]) -> list[dict[str, Any]]:
 def curves(results: list[Result]) -> dict[str, Any]:
     """Selection metric and training loss by epoch: mean, lowest and highest over the seeds, on a common grid."""
     return {
-        "metric": spread(results, "evaluation", "select_metric"),
+        "metric": spread(results, "evaluation", "validation_metric"),
         "loss": spread(results, "train", "loss"),
     }
 
@@ -200,13 +215,13 @@ def confusion(results: list[Result]) -> list[list[int]] | None:
 
 
 def learning(collection: Collection) -> list[dict[str, Any]]:
-    """Score of each arm by share of the training rows; empty unless a learning curve was asked for."""
+    """Score of each candidate by share of the training rows; empty unless a learning curve was asked for."""
     shares = sorted({result.share for result in collection.results})
     points = []
-    for arm, share in itertools.product(collection.arms, shares) if len(shares) > 1 else []:
-        done = [r for r in collection.results if r.arm == arm.name and r.share == share and r.finished]
+    for candidate, share in itertools.product(collection.candidates, shares) if len(shares) > 1 else []:
+        done = [r for r in collection.results if r.candidate == candidate.name and r.share == share and r.finished]
         if done:
-            points.append({"arm": arm.name, "share": share, **estimate(mean_of(scores_of(done)))})
+            points.append({"candidate": candidate.name, "share": share, **estimate(mean_of(scores_of(done)))})
     return points
 
 

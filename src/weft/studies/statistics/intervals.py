@@ -1,7 +1,7 @@
 """Intervals and tests for scores that vary over examples and over seeds.
 
-The scores of an arm form a matrix (seeds, examples): every seed is a trained network, every example is judged by all
-of them. Both are drawn at random, so neither may be counted as if the other did not exist: 5 seeds × 1,000 examples
+The scores of a candidate form a matrix (seeds, examples): every seed is a trained network, every example is judged by
+all of them. Both are drawn at random, so neither may be counted as if the other did not exist: 5 seeds × 1,000 examples
 are not 5,000 independent trials. In the crossed model
 
     score[s, e] = mean + seed[s] + example[e] + rest[s, e]
@@ -44,32 +44,32 @@ class Part:
 
 
 def mean_of(scores: Scores) -> Estimate:
-    """Mean of one arm. A single row is one network: its interval covers the examples only."""
+    """Mean of one candidate. A single row is one network: its interval covers the examples only."""
     return _estimate(float(scores.mean()), [over_examples(scores.mean(0), [scores]), over_seeds(scores)])
 
 
 def difference(first: Scores, second: Scores) -> Estimate:
     """Mean of `first` minus mean of `second`; examples are the same for both, seeds are not paired."""
     if first.shape[1] != second.shape[1]:
-        raise ValueError(f"arms judged on {first.shape[1]} and on {second.shape[1]} examples cannot be paired")
+        raise ValueError(f"candidates judged on {first.shape[1]} and on {second.shape[1]} examples cannot be paired")
     per_example = first.mean(0) - second.mean(0)
     parts = [over_examples(per_example, [first, second]), over_seeds(first), over_seeds(second)]
     return _estimate(float(per_example.mean()), parts)
 
 
-def over_examples(values: Scores, arms: Sequence[Scores]) -> Part:
+def over_examples(values: Scores, candidates: Sequence[Scores]) -> Part:
     """Variance of the mean of `values` (examples,) because other examples might have been drawn.
 
-    `values` are means over the seeds of `arms`, and vary by what is left of the rest too; `over_seeds` counts that.
+    `values` are means over the seeds of `candidates`; they vary by the rest too, which `over_seeds` counts.
     """
     if len(values) < 2:
         return Part(0.0, 1)
-    counted = math.fsum(rest(scores) / len(scores) for scores in arms)
+    counted = math.fsum(rest(scores) / len(scores) for scores in candidates)
     return Part(max(float(values.var(ddof=1)) / len(values) - counted, 0.0), len(values) - 1)
 
 
 def over_seeds(scores: Scores) -> Part:
-    """Variance of an arm's mean because other seeds might have been drawn, the rest included.
+    """Variance of a candidate's mean because other seeds might have been drawn, the rest included.
 
     The rest alone is its floor, known well as there are many examples: three seeds that agree by luck must not be
     taken for seeds that always agree.

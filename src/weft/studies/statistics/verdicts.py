@@ -1,6 +1,6 @@
 """What a comparison says, in plain language, and never more than its numbers do.
 
-Which arm stands for a group is chosen by the selection split; it is then judged on the reporting split, which had no
+Which candidate stands for a group is chosen by the validation split; it is then judged on the test split, which had no
 part in the choice. A difference is claimed when its Holm-corrected p-value over all questions is below 5 %, and is
 called preliminary below five seeds. Everything else is "no difference shown". Intervals are widened by the same
 correction, so that one leaves 0 out exactly where a difference is claimed.
@@ -22,12 +22,12 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Contender:
-    """An arm as the statistics see it: scores (seeds, examples) on the reporting split, and how selection saw it."""
+    """A candidate as the statistics see it: scores (seeds, examples) on the test split, and its validation metric."""
 
     name: str
     group: Group
     scores: Scores
-    selection: float  # mean metric on the selection split
+    validation: float  # mean metric on the validation split
     cost: float = 0.0  # what "cheapest" goes by
     tokens: bool = False  # whether it mixes tokens, so that the controls stand beside it
     fixed: bool = False  # no seed changes it
@@ -48,22 +48,22 @@ class Verdict:
 
 
 def best(contenders: Iterable[Contender]) -> Contender | None:
-    """The arm that the selection split puts first."""
-    return max(contenders, key=lambda arm: arm.selection, default=None)
+    """The candidate that the validation split puts first."""
+    return max(contenders, key=lambda candidate: candidate.validation, default=None)
 
 
-def questions(arms: list[Contender]) -> list[tuple[str, str, Contender, Contender]]:
-    """(question, how the second is called, first, second) for every question that these arms can answer."""
-    networks = [arm for arm in arms if arm.group not in ("control", "classical")]
+def questions(candidates: list[Contender]) -> list[tuple[str, str, Contender, Contender]]:
+    """(question, how the second is called, first, second) for every question that these candidates can answer."""
+    networks = [candidate for candidate in candidates if candidate.group not in ("control", "classical")]
 
     def of(*groups: Group) -> Contender | None:
-        return best(arm for arm in networks if arm.group in groups)
+        return best(candidate for candidate in networks if candidate.group in groups)
 
     def named(part: str) -> Contender | None:
-        return best(arm for arm in arms if arm.group == "control" and part in arm.name)
+        return best(candidate for candidate in candidates if candidate.group == "control" and part in candidate.name)
 
-    perceptron, mixing, top = of("mlp"), best(arm for arm in networks if arm.tokens), best(networks)
-    classical = best(arm for arm in arms if arm.group == "classical")
+    perceptron, mixing, top = of("mlp"), best(candidate for candidate in networks if candidate.tokens), best(networks)
+    classical = best(candidate for candidate in candidates if candidate.group == "classical")
     asked = [
         ("attention", "the best MLP", of("attention"), perceptron),
         ("convolution", "the best MLP", of("convolution"), perceptron),
@@ -74,9 +74,9 @@ def questions(arms: list[Contender]) -> list[tuple[str, str, Contender, Contende
     return [(question, what, a, b) for question, what, a, b in asked if a is not None and b is not None and a != b]
 
 
-def answer(arms: list[Contender], unit: str, match: str) -> list[Verdict]:
+def answer(candidates: list[Contender], unit: str, match: str) -> list[Verdict]:
     """A verdict for every question, corrected together."""
-    asked = questions(arms)
+    asked = questions(candidates)
     estimates = corrected([difference(first.scores, second.scores) for _, _, first, second in asked])
     return [
         judge(question, what, first, second, estimate, p, unit, match)
@@ -100,34 +100,34 @@ def judge(
     return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, f"{question}: {text}")
 
 
-def recommend(arms: list[Contender]) -> str:
-    """Which arm to use: the cheapest of those that are not shown to be worse than the best."""
-    leader = best(arms)
-    if leader is None or len(arms) < 2:
+def recommend(candidates: list[Contender]) -> str:
+    """Which candidate to use: the cheapest of those that are not shown to be worse than the best."""
+    leader = best(candidates)
+    if leader is None or len(candidates) < 2:
         return ""
-    others = [arm for arm in arms if arm is not leader]
-    estimates = [difference(leader.scores, arm.scores) for arm in others]
+    others = [candidate for candidate in candidates if candidate is not leader]
+    estimates = [difference(leader.scores, candidate.scores) for candidate in others]
     adjusted = holm([estimate.p for estimate in estimates])
     pairs = list(zip(others, estimates, adjusted, strict=True))
-    equal = [leader, *(arm for arm, estimate, p in pairs if p >= LEVEL or estimate.mean < 0)]
-    cheapest = min(equal, key=lambda arm: arm.cost)
-    few = "" if all(not too_few(leader, arm) for arm in others) else " Preliminary: few seeds."
+    equal = [leader, *(candidate for candidate, estimate, p in pairs if p >= LEVEL or estimate.mean < 0)]
+    cheapest = min(equal, key=lambda candidate: candidate.cost)
+    few = "" if all(not too_few(leader, candidate) for candidate in others) else " Preliminary: few seeds."
     if len(equal) == 1:
-        return f"Use {leader.name}: it is shown to be better than every other arm.{few}"
-    rest = ", ".join(sorted(arm.name for arm in equal if arm is not cheapest))
-    return f"Use {cheapest.name}: the cheapest of the arms not shown to be worse than the best ({rest}).{few}"
+        return f"Use {leader.name}: it is shown to be better than every other candidate.{few}"
+    rest = ", ".join(sorted(candidate.name for candidate in equal if candidate is not cheapest))
+    return f"Use {cheapest.name}: the cheapest of the candidates not shown to be worse than the best ({rest}).{few}"
 
 
-def too_few(*arms: Contender) -> bool:
-    return any(len(arm.scores) < ENOUGH and not arm.fixed for arm in arms)
+def too_few(*candidates: Contender) -> bool:
+    return any(len(candidate.scores) < ENOUGH and not candidate.fixed for candidate in candidates)
 
 
-def seeds(*arms: Contender) -> int:
-    return min(len(arm.scores) for arm in arms if not arm.fixed)
+def seeds(*candidates: Contender) -> int:
+    return min(len(candidate.scores) for candidate in candidates if not candidate.fixed)
 
 
 def matched(match: str) -> str:
-    """How the arms were made equal, for a sentence."""
+    """How the candidates were made equal, for a sentence."""
     words = {"params": "parameters", "macs": "multiply-adds", "seconds": "training time"}
     return f" at equal {words[match]}" if match in words else ""
 

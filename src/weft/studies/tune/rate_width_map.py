@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.networks.registry import configured
-from weft.studies.compare.candidates import Arm, Facts, fit_to, group_of, patch
+from weft.studies.compare.candidates import Candidate, Facts, fit_to, group_of, patch
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, carry_out
 from weft.studies.engine.study import Job, Study
@@ -19,13 +19,13 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 
 
 def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say) -> dict[str, Any]:
-    """Train every network at every rate and width and return the best selection metric of each."""
+    """Train every network at every rate and width and return the best validation metric of each."""
     with driving(folder), Pool() as pool:
         facts: Facts = pool.first("look", config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip
-        arms = [Arm(name, model, group_of(configured(model))) for model in models for name in names(model)]
-        study = Study(folder, "rate and width", facts, arms, list(cells.values()), command="")
+        candidates = [Candidate(name, model, group_of(configured(model))) for model in models for name in names(model)]
+        study = Study(folder, "rate and width", facts, candidates, list(cells.values()), command="")
         study.save()
         say(f"{len(cells)} runs in {folder}")
         carry_out(study, pool, study.jobs, say)
@@ -53,8 +53,8 @@ def job(config: RunConfig, facts: Facts, model: str, width: float, rate: float) 
 
 
 def metric_of(study: Study, job: Job) -> float | None:
-    """The best selection metric of a run, or None if it failed."""
+    """The best validation metric of a run, or None if it failed."""
     if not study.finished(job):
         return None
     record = study.run_folder(job).record() or {}
-    return max(event["select_metric"] for event in record["curve"] if "select_metric" in event)
+    return max(event["validation_metric"] for event in record["curve"] if "validation_metric" in event)

@@ -1,4 +1,4 @@
-"""`weft tune`: a search of settings with Optuna, judged on the selection split.
+"""`weft tune`: a search of settings with Optuna, judged on the validation split.
 
 Trials are runs in folders of their own. The search is a journal file (or any storage that Optuna knows by address),
 which survives a kill and can be shared by workers on several machines. Trials that a dead worker left running are

@@ -17,7 +17,7 @@ from weft.training.run.inputs import Opened, size_network
 
 
 class Reporter(Silent):
-    """Tells Optuna every evaluation on the selection split, and stops a trial that it gives up."""
+    """Tells Optuna every evaluation on the validation split, and stops a trial that it gives up."""
 
     def __init__(self, trial: Any) -> None:
         self.trial, self.count, self.best = trial, 0, float("-inf")
@@ -25,8 +25,8 @@ class Reporter(Silent):
     def point(self, progress: Progress, event: dict[str, Any]) -> None:
         if event["kind"] != "evaluation":
             return
-        self.best = max(self.best, event["select_metric"])
-        self.trial.report(event["select_metric"], self.count)
+        self.best = max(self.best, event["validation_metric"])
+        self.trial.report(event["validation_metric"], self.count)
         self.count += 1
         if self.trial.should_prune():
             import optuna

@@ -40,8 +40,8 @@ class FinetuneConfig(RunConfig):
     thawing: ThawingConfig = ThawingConfig()
     optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01, sched="linear")
     patience: Count | None = None
-    """Stop after so many evaluations without a better one on the selection split; None trains to the end."""
-    report_split: str | None = None
+    """Stop after so many evaluations without a better one on the validation split; None trains to the end."""
+    test_split: str | None = None
     """Split to report on; by default the labelled test split. GLUE's published figures are on `validation`."""
 
 

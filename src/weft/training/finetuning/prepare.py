@@ -70,7 +70,7 @@ class FinetuneMaterials(Materials):
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
         encoder, optimisation = encoder_of(self.network), self.config.optimisation
-        name = judged(self.config, self.source) if role == "report" else role
+        name = judged(self.config, self.source) if role == "test" else role
         if encoder is None:
             return super().batches(name, rank, world)
         assert isinstance(self.transform, TextTransform)
@@ -118,16 +118,18 @@ def gather(config: FinetuneConfig, folder: Path | None = None, opened: Any = Non
     return FinetuneMaterials(config, source, transform, network, objective, start, tuple(filter(None, remarks)))
 
 
-def judged(config: FinetuneConfig, source: Source, split: str = "report") -> str:
+def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:
     """The split that `report` stands for."""
-    if split != "report" or config.report_split is None:
+    if split != "test" or config.test_split is None:
         return split
-    if source.splits["report"].origin == config.report_split:  # it is what the source reports on anyway
-        return "report"
-    if config.report_split not in source.splits or not source.splits[config.report_split].labelled:
-        known = [name for name, found in source.splits.items() if found.labelled and name not in ("train", "select")]
-        raise WeftError(f"{source.name} has no labelled split {config.report_split!r}; there are {', '.join(known)}")
-    return config.report_split
+    if source.splits["test"].origin == config.test_split:  # it is what the source reports on anyway
+        return "test"
+    if config.test_split not in source.splits or not source.splits[config.test_split].labelled:
+        known = [
+            name for name, found in source.splits.items() if found.labelled and name not in ("train", "validation")
+        ]
+        raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {', '.join(known)}")
+    return config.test_split
 
 
 def evaluate(path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None) -> Metrics:

@@ -119,7 +119,7 @@ def source_of(examples: Examples, targets: NDArray[Any], task: Task, classes: li
         modality=examples.modality,
         task=task,
         classes=classes,
-        splits={"train": split, "select": split},
+        splits={"train": split, "validation": split},
         files={"inputs": digest(*content(examples.rows))},
         notes=[],
         config=SourceConfig(),

@@ -20,7 +20,7 @@ from weft.training.storage.run_folder import RunFolder, open_run
 def evaluate_run(
     path: Path,
     source: str | None = None,
-    split: str = "report",
+    split: str = "test",
     batch_size: int = 256,
     encoder: Path | None = None,
 ) -> Metrics:

@@ -53,7 +53,7 @@ def verify(path: Path, steps: int) -> Iterator[Finding]:
     if record is not None and record["status"] == "finished":
         again = evaluate_run(path, batch_size=folder.config().optimisation.batch_size)
         for name, value in record["metrics"].items():
-            yield Finding(f"{name} on the reporting split", again.get(name) == value)
+            yield Finding(f"{name} on the test split", again.get(name) == value)
 
 
 def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Fi
         if run.plan.due_evaluation(progress.step):
             course.evaluate(run, progress)
     written = [event for event in led_on if first.step < event["step"] <= last]
-    for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "select_loss")):
+    for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "validation_loss")):
         pair = [[event.get(name) for event in events if event["kind"] == kind] for events in (written, recorder.events)]
         if pair[0]:
             yield Finding(f"{name} at {len(pair[0])} points of steps {first.step} to {last}", pair[0] == pair[1])

@@ -41,7 +41,10 @@ class Plain(Silent):
 
     def point(self, progress: Progress, event: dict[str, Any]) -> None:
         if event["kind"] == "evaluation":
-            self._line(progress, f"select loss {event['select_loss']:.4f}  {self._metric} {event['select_metric']:.4f}")
+            self._line(
+                progress,
+                f"validation loss {event['validation_loss']:.4f}  {self._metric} {event['validation_metric']:.4f}",
+            )
         elif event["kind"] == "train" and time.monotonic() - self._last > self._pause:
             self._line(progress, f"loss {event['loss']:.4f}")
 
@@ -75,7 +78,7 @@ class Live(Silent):
         if event["kind"] == "train":
             self._text["loss"] = f"loss {event['loss']:.4f}"
         elif event["kind"] == "evaluation":
-            self._text["metric"] = f"{self._metric} {event['select_metric']:.4f}"
+            self._text["metric"] = f"{self._metric} {event['validation_metric']:.4f}"
         speed, _ = pace(progress, self._plan, self._examples)
         words = "  ".join([*filter(None, self._text.values()), f"{speed:,.0f}/s"])
         self._bar.update(self._task, completed=progress.step, description=words)

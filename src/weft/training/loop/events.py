@@ -76,11 +76,11 @@ def add(run: Run, progress: Progress, event: dict[str, Any]) -> None:
 
 
 def evaluate(run: Run, progress: Progress) -> None:
-    """Measure on the selection split, with the averaged weights where there are any, and remember the best."""
-    if run.select is None:
+    """Measure on the validation split, with the averaged weights where there are any, and remember the best."""
+    if run.validation is None:
         return
     with weights_of(run.core, run.ema.average if run.ema else None):
-        outputs, targets = outputs_of(run.net, run.select, run.team)
+        outputs, targets = outputs_of(run.net, run.validation, run.team)
         metric = run.objective.headline(outputs, targets)
         loss = run.objective.mean_loss(outputs, targets)
         score = -metric if run.objective.lower_is_better else metric
@@ -92,8 +92,8 @@ def evaluate(run: Run, progress: Progress) -> None:
         "step": progress.step,
         "epoch": progress.step / run.plan.steps_per_epoch,
         "train_loss": progress.loss,
-        "select_loss": loss,
-        "select_metric": metric,
+        "validation_loss": loss,
+        "validation_metric": metric,
         "lr": progress.lr,
         "seconds": progress.seconds,
     }

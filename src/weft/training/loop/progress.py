@@ -23,7 +23,7 @@ from weft.training.storage.record_schema import Count, Number
 
 @dataclass
 class Best:
-    """The best evaluation on the selection split so far; a metric that is to be low is kept negated."""
+    """The best evaluation on the validation split so far; a metric that is to be low is kept negated."""
 
     step: int = -1
     metric: float = -math.inf

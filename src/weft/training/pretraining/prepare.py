@@ -106,7 +106,7 @@ class PretrainingMaterials:
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
         """Masked anew at every step for `train`; else every sequence once, with masks that are always the same."""
         if role not in self.sequences:
-            raise WeftError(f"a corpus has no split {role!r}; use train, select or report")
+            raise WeftError(f"a corpus has no split {role!r}; use train, validation or test")
         asked, sequences = self.config.masking, self.sequences[role]
         masking = Masking.of(self.tokenizer, asked.masked, asked.hidden, asked.random, asked.whole_words)
         train = role == "train"
@@ -132,7 +132,7 @@ class PretrainingMaterials:
     def frequency_perplexity(self) -> float:
         """Of the held-out words when they are guessed by their frequency in the training text: what to be below of."""
         known = 1.0 + np.bincount(self._ids("train"), minlength=self.network.vocab_size)
-        held = np.bincount(self._ids("report"), minlength=self.network.vocab_size)
+        held = np.bincount(self._ids("test"), minlength=self.network.vocab_size)
         return math.exp(-float((held * np.log(known / known.sum())).sum() / max(held.sum(), 1)))
 
     def _ids(self, role: str) -> Any:

@@ -32,7 +32,7 @@ class Display(Protocol):
 class Run:
     """A network on its way. `net` is `core` as the team wrapped it; both share their parameters.
 
-    Without a folder there is no store to go back to, and without a selection split no best.
+    Without a folder there is no store to go back to, and without a validation split no best.
     """
 
     config: AnyConfig
@@ -44,7 +44,7 @@ class Run:
     objective: Goal
     ema: MovingAverage | None
     train: Batches
-    select: Batches | None
+    validation: Batches | None
     store: CheckpointStore | None
     journal: Journal
     display: Display

@@ -67,7 +67,7 @@ class Ingredients(Protocol):
         """Its parameters for the optimiser. A group may hold `share`, a factor on the rate of the plan."""
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
-        """The batches of train, select or report."""
+        """The batches of train, validation or test."""
 
     def save_transform(self, folder: Path) -> None:
         """Write what turns raw inputs into tensors, before the first step."""
@@ -79,7 +79,7 @@ class Ingredients(Protocol):
         """The data, for the record."""
 
     def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
-        """Write the trained network, if there is one, and what it says of the reporting split."""
+        """Write the trained network, if there is one, and what it says of the test split."""
 
 
 @dataclass(frozen=True)

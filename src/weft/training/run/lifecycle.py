@@ -141,7 +141,7 @@ def assemble(
     folder: RunFolder, config: AnyConfig, plan: Plan | None, team: Team, materials: Ingredients, display: Silent
 ) -> Run:
     """The network, its optimiser and its batches, at step 0."""
-    loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "select")}
+    loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "validation")}
     plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.fingerprint)
     set_threads(plan.threads, team.world)
     machine.keep_freed_memory()
@@ -161,7 +161,7 @@ def assemble(
         objective=materials.objective,
         ema=MovingAverage(core, config.optimisation.model_ema) if config.optimisation.model_ema else None,
         train=loaders["train"],
-        select=loaders["select"],
+        validation=loaders["validation"],
         store=CheckpointStore(folder.checkpoints),
         journal=Journal(None),
         display=display,
@@ -244,11 +244,11 @@ def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Ingred
 def finish(
     run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Report the best weights on the reporting split, which is read here and nowhere else, and write what came out."""
+    """Report the best weights on the test split, which is read here and nowhere else, and write what came out."""
     best = progress.best.weights or None
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
-        outputs, targets = outputs_of(run.net, materials.batches("report", run.team.rank, run.team.world), run.team)
+        outputs, targets = outputs_of(run.net, materials.batches("test", run.team.rank, run.team.world), run.team)
     facts |= {
         "metric": run.objective.metric,
         "metrics": materials.measure(outputs, targets),

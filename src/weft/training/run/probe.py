@@ -93,7 +93,7 @@ def measure(run: Run, started: float) -> Plan:
     step_seconds = mean_step(run, run.plan.precision, probe_steps(run))
     precision, step_seconds = choose_precision(run, step_seconds)
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
-    evaluation = timed(lambda: evaluate_once(run)) * (len(run.select) if run.select else 0)
+    evaluation = timed(lambda: evaluate_once(run)) * (len(run.validation) if run.validation else 0)
     restore(start, run.core, run.optimiser, run.ema)
     budget = run.config.budget.budget
     rest = seconds(budget) - (time.perf_counter() - started) if budget else None
@@ -122,7 +122,7 @@ def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, savi
     full_step = step + evaluation / plan.eval_every + saving / checkpoint_every
     steps = plan.steps
     if rest is not None:
-        steps = max(1, int((rest - 3 * evaluation) / full_step))  # the report split is evaluated once, at the end
+        steps = max(1, int((rest - 3 * evaluation) / full_step))  # the test split is evaluated once, at the end
     return dataclasses.replace(
         plan,
         steps=steps,
@@ -157,9 +157,9 @@ def mean_step(run: Run, precision: Precision, steps: int = STEPS, skipped: int =
 
 
 def evaluate_once(run: Run) -> None:
-    """The network's outputs for one batch of the selection split."""
-    if run.select is not None:
-        outputs_of(run.net, [run.select[0]], run.team)
+    """The network's outputs for one batch of the validation split."""
+    if run.validation is not None:
+        outputs_of(run.net, [run.validation[0]], run.team)
 
 
 def predicted_memory(run: Run) -> int:

@@ -40,10 +40,10 @@ class TrainPoint(Point):
 
 @dataclass
 class Evaluation(Point):
-    """Of the selection split."""
+    """Of the validation split."""
 
-    select_loss: Number
-    select_metric: Number
+    validation_loss: Number
+    validation_metric: Number
 
 
 @dataclass
@@ -55,7 +55,7 @@ class RollBack(Point):
 
 
 EVENTS: dict[str, type[Point]] = {"train": TrainPoint, "evaluation": Evaluation, "rollback": RollBack}
-SUMMARY = ("epoch", "step", "train_loss", "select_loss", "select_metric", "lr", "seconds")
+SUMMARY = ("epoch", "step", "train_loss", "validation_loss", "validation_metric", "lr", "seconds")
 
 
 class Journal:

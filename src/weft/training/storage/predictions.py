@@ -1,4 +1,4 @@
-"""predictions.safetensors: what a run says of every example of the reporting split, for statistics over examples.
+"""predictions.safetensors: what a run says of every example of the test split, for statistics over examples.
 
 `predicted` (n,) is the class, or the value for regression; `confidence` (n,) the probability of that class, 1 for
 regression; `target` (n,) what would have been right. Loads without torch.

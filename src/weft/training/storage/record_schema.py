@@ -39,11 +39,11 @@ class Point:
     step: Count
     epoch: Number | None = None
     loss: Number | None = None
-    select_metric: Number | None = None
+    validation_metric: Number | None = None
     seconds: Number | None = None
 
     def __post_init__(self) -> None:
-        needed = {"train": ("epoch", "loss"), "evaluation": ("epoch", "select_metric")}.get(self.kind, ())
+        needed = {"train": ("epoch", "loss"), "evaluation": ("epoch", "validation_metric")}.get(self.kind, ())
         for name in needed:
             if getattr(self, name) is None:
                 raise ValueError(f"a point of kind {self.kind} has no {name}")

@@ -40,13 +40,13 @@ def summarise(folder: Path) -> dict[str, Any]:
         raise WeftError(f"{folder} holds no experiment yet; `weft study run` makes one, or goes on")
     experiment, scale = EXPERIMENTS[prediction.experiment], find_scale(prediction.scale)
     entrants = entrants_of(experiment, scale, prediction.asked.get("encoder"))
-    rows = {e.name: measure_row(folder, [r for r in study["runs"] if r["arm"] == e.name]) for e in entrants}
+    rows = {e.name: measure_row(folder, [r for r in study["runs"] if r["candidate"] == e.name]) for e in entrants}
     quantities = [PERPLEXITY] if any(e.start == "pretrained" for e in entrants) else []
     quantities += prediction.tasks
     measured = {q: {name: row.scores[q] for name, row in rows.items() if q in row.scores} for q in quantities}
     figures = {entrant.name: entrant.published for entrant in entrants}
     found = judge(measured, figures, experiment.pairs(scale), quantities)
-    counts = {arm["name"]: arm["count"].get("params") for arm in study["arms"]}
+    counts = {candidate["name"]: candidate["count"].get("params") for candidate in study["candidates"]}
     taken = {name: times(row) for name, row in rows.items()}
     return {
         "experiment": experiment.name,

@@ -1,6 +1,6 @@
 """How long an experiment takes and what it costs: said before it starts, and held against what it took.
 
-At the scales that run here every arm is timed on this machine. For the published shapes the work is counted, in
+At the scales that run here every candidate is timed on this machine. For the published shapes the work is counted, in
 multiply-adds of the closed forms, and set against what one accelerator does.
 """
 

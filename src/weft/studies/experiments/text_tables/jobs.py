@@ -43,7 +43,7 @@ def pretraining_jobs(asked: Asked, steps: int, known: Known) -> list[Job]:
 
 def task_jobs(asked: Asked, known: Known, before: list[Job]) -> list[Job]:
     """Every row on every task; one that was pre-trained starts from the run of its own seed."""
-    trained = {(job.arm, job.seed): job.name for job in before}
+    trained = {(job.candidate, job.seed): job.name for job in before}
     rows = [entrant for entrant in asked.entrants if entrant.name != ENCODER]
     return [
         task_job(asked, entrant, task, seed, known, trained)

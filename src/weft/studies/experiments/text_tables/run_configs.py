@@ -16,7 +16,7 @@ from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConf
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 from weft.training.pretraining.config import PretrainConfig
 
-EVALUATIONS = 8  # points of a pre-training curve on the selection split
+EVALUATIONS = 8  # points of a pre-training curve on the validation split
 TASK_EVALUATIONS = 4
 DECAY = 0.01  # Liu et al. 2021, appendix
 
@@ -54,7 +54,7 @@ def pretraining(asked: Asked, entrant: Entrant, seed: int, steps: int, rows: int
         model=entrant.model,
         network=entrant.network,
         seed=seed,
-        reading=CorpusConfig(select=0.005),  # evaluations must not take the time of training
+        reading=CorpusConfig(val_fraction=0.005),  # evaluations must not take the time of training
         transform=TokenizingConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         optimisation=OptimisationConfig(batch_size=scale.batch, lr=scale.rate, weight_decay=DECAY),
         budget=BudgetConfig(steps=steps),
@@ -97,7 +97,7 @@ def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str)
 
 
 def execution(scale: Scale, eval_every: float) -> ExecutionConfig:
-    """One form of computation for all arms, so that a prediction made before the first run holds for the last."""
+    """One form of computation for all candidates, so that a prediction made before the first run holds for the last."""
     precision: Literal["auto", "float32"] = "auto" if scale.name == "paper" else "float32"
     return ExecutionConfig(precision=precision, compile="no", eval_every=eval_every)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from weft.errors import WeftError
 from weft.networks.cost import total_parameters
-from weft.studies.compare.candidates import Arm, Facts, group_of
+from weft.studies.compare.candidates import Candidate, Facts, group_of
 from weft.studies.engine.folder_lock import driving, status
 from weft.studies.engine.runner import Pool, carry_out
 from weft.studies.engine.study import Job, Study, read_study
@@ -116,24 +116,24 @@ def plan(asked: Asked, prediction: Prediction, known: Known) -> tuple[Study, lis
     budget = f"{prediction.steps:,} steps of {asked.scale.batch} × {asked.scale.length} tokens of pre-training each"
     if not first:
         budget = f"{asked.scale.task_epochs:g} epochs of each task"
-    arms = [as_arm(entrant, asked, known.corpus) for entrant in asked.entrants]
+    candidates = [as_candidate(entrant, asked, known.corpus) for entrant in asked.entrants]
     title = f"table {asked.experiment.table} on {known.corpus.name}"
-    study = Study(asked.folder, title, known.corpus, arms, [*first, *second], "none", budget, asked.command)
+    study = Study(asked.folder, title, known.corpus, candidates, [*first, *second], "none", budget, asked.command)
     return study, [first, second]
 
 
-def as_arm(entrant: Entrant, asked: Asked, facts: Facts) -> Arm:
+def as_candidate(entrant: Entrant, asked: Asked, facts: Facts) -> Candidate:
     """A row as the study keeps it, with its parameters."""
     if not entrant.deep:
-        return Arm(entrant.name, entrant.model, "control", entrant.network)
+        return Candidate(entrant.name, entrant.model, "control", entrant.network)
     config = entrant.config(asked.scale).replaced(**facts.shape)
     count = {"params": total_parameters(config)}
-    return Arm(entrant.name, entrant.model, group_of(config), entrant.network, True, count)
+    return Candidate(entrant.name, entrant.model, group_of(config), entrant.network, True, count)
 
 
 def announce(asked: Asked, study: Study, prediction: Prediction) -> None:
     for note in study.facts.notes:
         asked.say(note)
     seeds = f"{asked.seeds} seed{'s' * (asked.seeds > 1)}"
-    asked.say(f"{study.title}: {len(study.arms)} rows, {seeds}, {study.budget}, in {study.folder}")
+    asked.say(f"{study.title}: {len(study.candidates)} rows, {seeds}, {study.budget}, in {study.folder}")
     asked.say(prediction.sentence(asked.seeds))

@@ -1,6 +1,6 @@
 """Three scales of one experiment: `smoke` is a minute, `cpu` at most two hours on two cores, `paper` as published.
 
-A scale shrinks the published shapes by a factor in width and one in depth, so that the arms keep their proportions.
+A scale shrinks the published shapes by a factor in width and one in depth, so that they keep their proportions.
 """
 
 from __future__ import annotations

@@ -32,26 +32,28 @@ class Row:
 
 
 def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
-    """What the finished runs of an arm, as study.json lists them, came to."""
+    """What the finished runs of a candidate, as study.json lists them, came to."""
     row = Row({}, {}, [])
     scores: dict[str, list[NDArray[np.float64]]] = {}
     for run in runs:
         path = folder / "runs" / run["name"]
         if not (path / "record.json").is_file():
             row.problems.append(
-                f"{run['arm']}, {run['part']}, seed {run['seed']}: {why_missing(folder, run['name']).reason}"
+                f"{run['candidate']}, {run['part']}, seed {run['seed']}: {why_missing(folder, run['name']).reason}"
             )
             continue
         try:
             record = read_record(path / "record.json")
             if record["status"] != "finished":
-                raise WeftError(f"{run['arm']}, {run['part']}, seed {run['seed']}: {record.get('reason', 'failed')}")
+                raise WeftError(
+                    f"{run['candidate']}, {run['part']}, seed {run['seed']}: {record.get('reason', 'failed')}"
+                )
             found = scores_of(path, run["part"])
         except WeftError as error:
             row.problems.append(str(error))
             continue
         if run["part"] != PERPLEXITY and (chance := at_chance(record)):
-            row.problems.append(f"{run['arm']}, {run['part']}, seed {run['seed']}: {chance}")
+            row.problems.append(f"{run['candidate']}, {run['part']}, seed {run['seed']}: {chance}")
         row.records.setdefault(run["part"], []).append(record)
         scores.setdefault(run["part"], []).append(found)
     row.scores.update({part: np.stack(comparable(part, found, row.problems)) for part, found in scores.items()})

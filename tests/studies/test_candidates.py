@@ -1,0 +1,71 @@
+"""Which candidates a comparison has."""
+
+from __future__ import annotations
+
+import pytest
+
+from studies.fabricated import facts
+from weft.errors import WeftError
+from weft.studies.compare.candidates import Facts, make_candidates
+
+TEXT = Facts("pydocs", "text", "classes", 14, "x", 3000, {"vocab_size": 8192, "max_length": 128})
+VECTOR = Facts("cancer", "vector", "binary", 1, "x", 400, {"in_features": 30})
+
+
+def test_images_are_compared_by_six_families_two_controls_and_hog():
+    candidates = make_candidates(facts(), "families", "params", None)
+    assert [candidate.name for candidate in candidates] == [
+        "mlp", "resnet", "rcnn", "vit", "mixer", "gmlp", "control_identity", "control_random", "hog+logistic",
+    ]  # fmt: skip
+    assert {candidate.group for candidate in candidates} == {"mlp", "convolution", "attention", "control", "classical"}
+
+
+def test_text_is_compared_by_six_families_two_controls_and_tfidf():
+    names = [candidate.name for candidate in make_candidates(TEXT, "families", "params", None)]
+    assert names[:6] == ["lstm", "conv", "bert", "mixer", "gmlp", "amlp"] and names[-1] == "tfidf+logistic"
+
+
+def test_vectors_have_no_tokens_to_mix():
+    assert [candidate.name for candidate in make_candidates(VECTOR, "families", "params", None)] == ["mlp", "logistic"]
+    with pytest.raises(WeftError, match="no tokens to mix"):
+        make_candidates(VECTOR, "mixers", "params", None)
+
+
+@pytest.mark.parametrize("where", [facts(), TEXT], ids=["image", "text"])
+@pytest.mark.parametrize("preset", ["families", "mixers", "gates"])
+@pytest.mark.parametrize("match", ["params", "macs"])
+def test_every_candidate_of_every_preset_meets_the_budget(where: Facts, preset: str, match: str):
+    counts = [
+        candidate.count[match] for candidate in make_candidates(where, preset, match, None) if not candidate.fixed
+    ]
+    assert max(counts) <= 1.062 * min(counts)  # each within 3 % of the same number
+
+
+def test_sizes_are_three_budgets_of_every_family():
+    candidates = {
+        candidate.name: candidate.count["params"]
+        for candidate in make_candidates(facts(), "sizes", "params", 1e5)
+        if candidate.count
+    }
+    assert candidates["vit×4"] == pytest.approx(4e5, rel=0.03) and candidates["vit/4"] == pytest.approx(2.5e4, rel=0.03)
+
+
+def test_an_candidate_that_cannot_meet_the_budget_is_named():
+    with pytest.raises(WeftError, match="rcnn_96 cannot meet 900 parameters"):
+        make_candidates(facts(), "mlp,rcnn_96", "params", 900)
+
+
+@pytest.mark.parametrize("models, said", [("mixr", "did you mean"), ("mlp,mlp", "different names"), (" , ", "preset")])
+def test_names_that_do_not_do_are_answered(models: str, said: str):
+    with pytest.raises(WeftError, match=said):
+        make_candidates(facts(), models, "params", None)
+
+
+def test_what_an_candidate_changes_builds_the_same_network_again():
+    from weft.networks.cost import total_parameters
+    from weft.networks.registry import configured
+
+    for candidate in make_candidates(facts(), "families", "params", None):
+        if not candidate.fixed:
+            config = configured(candidate.model, **facts().shape, num_classes=10, **candidate.network)
+            assert total_parameters(config) == candidate.count["params"]
