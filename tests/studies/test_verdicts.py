@@ -9,7 +9,7 @@ from weft.studies.statistics.verdicts import Contender, answer, questions, recom
 
 
 def candidate(name: str, group, share: float, seeds: int = 5, selection: float | None = None, **more) -> Contender:
-    """A candidate that is right on the first `share` of 1,000 examples, with one example of difference between seeds."""
+    """A candidate that is right on the first `share` of 1,000 examples; seeds differ by one example."""
     scores = np.zeros((seeds, 1000))
     for seed in range(seeds):
         scores[seed, : int(share * 1000) + seed % 2] = 1

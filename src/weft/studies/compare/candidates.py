@@ -1,6 +1,6 @@
 """Which networks stand side by side: presets, the two controls and the classical baseline, sized to the data.
 
-No torch here: a candidate is a name in the registry with changes to its configuration, and its budget is met by formula.
+No torch here: a candidate is a name in the registry with changes to its configuration; budgets are met by formula.
 """
 
 from __future__ import annotations

@@ -168,9 +168,8 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
                     held.add(job.name)
                     continue
                 ended += 1
-                say(
-                    f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.told}, {time.perf_counter() - started:.1f} s"
-                )
+                took = time.perf_counter() - started
+                say(f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.told}, {took:.1f} s")
                 alike.note(job.candidate, end.cause)
     except KeyboardInterrupt:
         save_all(busy)
