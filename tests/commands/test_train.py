@@ -197,6 +197,18 @@ def test_an_interrupted_command_prints_how_to_go_on(number: int, tmp_path: Path)
     assert f"weft train --resume {folder}" in output
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("verb", ["compare", "train"])
+def test_a_command_that_is_ended_while_it_imports_is_interrupted(verb: str, number: int) -> None:
+    script = (
+        "import os, time; from weft.commands import main\n"
+        f"main.import_module = lambda name: (os.kill(os.getpid(), {int(number)}), time.sleep(60))\n"
+        "main.main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, verb], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (130, "weft: interrupted\n")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a supervisor")
 def test_a_command_whose_process_dies_by_a_signal_says_which_and_what_was_under_way(tmp_path: Path) -> None:
     folder = tmp_path / "run"

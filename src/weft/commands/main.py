@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import warnings
 from contextlib import redirect_stderr, suppress
@@ -62,6 +63,7 @@ def main(words: list[str] | None = None) -> None:
     words = list(sys.argv[1:] if words is None else words)
     if from_shell:
         warnings.formatwarning = warning_line  # type: ignore[assignment]
+        interrupt_when_asked_to_end()
     if from_shell and words[:1] and words[0] in COMPUTING and not under_torchrun(words):
         supervise(death_sentence)
     debug = "--debug" in words
@@ -78,6 +80,17 @@ def main(words: list[str] | None = None) -> None:
         leave_output()
         code = WorkFailed.code
     sys.exit(code)
+
+
+def interrupt_when_asked_to_end() -> None:
+    """From here on SIGTERM and a closed terminal end a verb as Ctrl-C does, also while it still imports.
+
+    What is ignored stays so, as nohup wants it. The ranks of torchrun are left alone: it starts and ends them itself.
+    """
+    for name in ("SIGTERM", "SIGHUP") if "RANK" not in os.environ else ():
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def attempt(words: list[str], debug: bool) -> int:
