@@ -9,16 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from studies.conftest import asked
-from studies.fabricated import make_study
+from studies.fabricated import facts, make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.studies.checkpoints import compare_two
-from weft.studies.comparison import compare, earlier
+from weft.studies.comparison import compare, earlier, require_same_source
 from weft.studies.drawing import draw
 from weft.studies.results import collect
 from weft.training.folder import RunFolder
@@ -152,3 +153,12 @@ def test_learning_curves_and_trials(tmp_path: Path):
     assert len(tried) == 3 and len(records) == 6  # and a whole run on each share
     best = max(tried, key=lambda r: max(e["select_metric"] for e in r["curve"] if "select_metric" in e))
     assert {job.config.optimisation.lr for job in study.jobs} == {best["config"]["optimisation"]["lr"]}
+
+
+def test_the_folder_of_a_comparison_on_other_data_is_refused(tmp_path: Path):
+    stored = {"facts": {"name": "digits", "fingerprint": "a"}}
+    with pytest.raises(WeftError, match="holds a comparison on digits, not on cancer; choose another --output"):
+        require_same_source(stored, replace(facts(), name="cancer", fingerprint="b"), tmp_path)
+    require_same_source(stored, replace(facts(), name="../digits", fingerprint="a"), tmp_path)
+    require_same_source(stored, replace(facts(), name="digits", fingerprint="b"), tmp_path)
+    require_same_source({}, facts(), tmp_path)
