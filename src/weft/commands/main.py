@@ -14,7 +14,7 @@ import warnings
 from contextlib import redirect_stderr, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from weft import __version__
 from weft.commands import usage
@@ -71,14 +71,18 @@ def main(words: list[str] | None = None) -> None:
         code = attempt([word for word in words if word != "--debug"], debug)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
-        leave_output()
+        leave(sys.stdout)
         code = 0
     except OSError as error:
         if debug:
             raise
         complain(f"cannot use {error.filename or 'standard output'}: {error.strerror}; give another place")
-        leave_output()
+        leave(sys.stdout)
         code = WorkFailed.code
+    try:
+        sys.stderr.flush()
+    except OSError:  # what Python cannot write as it ends would become the exit code
+        leave(sys.stderr)
     sys.exit(code)
 
 
@@ -108,6 +112,14 @@ def attempt(words: list[str], debug: bool) -> int:
             raise
         complain("interrupted")
         return Interrupted.code
+    except (MemoryError, ImportError) as error:  # libraries that find no room for themselves cannot be imported
+        if debug:
+            raise
+        why = " ".join(str(error).split())
+        complain(
+            f"memory is short, or the installation damaged ({why or 'no memory'}); free memory, or install weft anew"
+        )
+        return WorkFailed.code
 
 
 def complain(sentence: str) -> None:
@@ -121,10 +133,10 @@ def warning_line(message: Warning | str, *_: Any) -> str:
     return f"weft: {for_terminal(' '.join(str(message).split()))}\n"
 
 
-def leave_output() -> None:
-    """Write no more to a standard output that takes nothing."""
+def leave(stream: TextIO) -> None:
+    """Write no more to a standard stream that takes nothing."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def require_folder() -> None:
@@ -132,7 +144,7 @@ def require_folder() -> None:
     try:
         Path.cwd()
     except OSError as error:
-        raise WeftError("the current folder does not exist any more; change to another one") from error
+        raise WeftError("the current folder does not exist any more; choose another one") from error
 
 
 def under_torchrun(words: list[str]) -> bool:

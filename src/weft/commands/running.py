@@ -12,6 +12,7 @@ from typing import Annotated, Any, Protocol
 from tyro.conf import arg
 
 from weft.errors import Interrupted, WeftError
+from weft.ownership import RUN
 from weft.training import yaml_file
 from weft.training.folder import create, free_name, name_for, open_run
 from weft.training.kinds import AnyConfig, config_class
@@ -139,10 +140,16 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
     if folder is None:
         folder = left_behind(arguments)
-    if folder is not None:
-        outcome = session.resume(folder, execution=arguments.config.execution, moved=places(arguments.config))
-    else:
-        outcome = session.start(arguments.config, arguments.output or default_output(arguments.config))
+    path = folder or arguments.output or default_output(arguments.config)
+    try:
+        if folder is not None:
+            outcome = session.resume(path, execution=arguments.config.execution, moved=places(arguments.config))
+        else:
+            outcome = session.start(arguments.config, path)
+    except KeyboardInterrupt:  # before the first step, or too impatiently for it to be saved
+        if not (path / RUN).is_file():
+            raise
+        raise Interrupted(f"interrupted; continue with: weft train --resume {path}") from None
     if int(os.environ.get("RANK", "0")):
         return Interrupted.code if outcome.record is None else 0
     return tell(outcome)
