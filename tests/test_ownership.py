@@ -64,6 +64,17 @@ def test_prune_deletes_checkpoints_and_nothing_else(finished: Path, tmp_path: Pa
     assert (elsewhere / "state.safetensors").read_text() == "of another machine"
 
 
+def test_looking_at_a_folder_that_is_only_named_like_a_run_leaves_nothing_there(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run.yaml").write_text("mine: yes\n")
+    (tmp_path / "mine" / "record.json").write_text('{"status": "finished"}')
+    before = everything(tmp_path)
+    with pytest.warns(UserWarning, match="record"):
+        assert dispatch(["runs", "prune", str(tmp_path), "--apply"]) == 0
+        assert dispatch(["runs", str(tmp_path)]) == 0
+    assert everything(tmp_path) == before
+
+
 def test_prune_names_what_it_leaves(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(finished, tmp_path / "one")
     (tmp_path / "one" / "checkpoints" / "notes.txt").write_text("mine")

@@ -9,6 +9,7 @@ from odd import archives, arguments, delimited, environments, folders, jsonl, pa
 from odd.case import Case
 
 FUZZ = Path(__file__).with_name("fuzz.py")
+STORAGE = {"HYPOTHESIS_STORAGE_DIRECTORY": "{root}/tmp/hypothesis"}  # else it leaves a folder where it is started
 FORMS = ("csv_tables", "csv_bytes", "tsv_tables", "jsonl_objects", "jsonl_bytes", "txt_bytes")
 GROUPS: dict[str, tuple[Case, ...]] = {
     "delimited": delimited.CASES,
@@ -21,5 +22,7 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "environments": environments.CASES,
     "folders": folders.CASES,
     "studies": studies.CASES,
-    "fuzz": tuple(Case(form, {}, f"{sys.executable} {FUZZ} {form}", {0: ""}, seconds=600) for form in FORMS),
+    "fuzz": tuple(
+        Case(form, {}, f"{sys.executable} {FUZZ} {form}", {0: ""}, env=STORAGE, seconds=600) for form in FORMS
+    ),
 }

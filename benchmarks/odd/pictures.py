@@ -119,7 +119,7 @@ CASES = (
         {},
         FINE,
         "cd p && weft data show . && weft data show .",
-        writes=("p/*.png", "p*.png"),
+        writes=("p/*.png", "p*.png", "p/.weft"),  # the mark by which the sheet is no picture of the source
     ),
     show(
         "trained on where one stands, twice",

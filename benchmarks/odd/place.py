@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Collection
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
@@ -57,10 +58,10 @@ class Place:
         """A line of shell, to its end or its time limit."""
         return self.start(line).end()
 
-    def wait_for(self, pattern: str) -> None:
-        """Until there is a file of this pattern, or the time is up, which the commands' ends will tell."""
+    def wait_for(self, pattern: str, known: Collection[Path] = ()) -> None:
+        """Until there is a file of this pattern that is not `known`; or the time is up, as the ends will tell."""
         until = time.monotonic() + self.case.seconds
-        while not any(self.work.glob(pattern)) and time.monotonic() < until:
+        while set(self.work.glob(pattern)) <= set(known) and time.monotonic() < until:
             if all(running.process.poll() is not None for running in self.started):
                 return
             time.sleep(0.05)

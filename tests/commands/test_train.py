@@ -21,9 +21,11 @@ import yaml
 from PIL import Image
 
 from training.runs import sentences
+from weft.commands import main as command
 from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
-from weft.errors import WeftError
+from weft.errors import Interrupted, WeftError
+from weft.training.run import probe
 from weft.training.storage import yaml_file
 from weft.training.storage.metrics_log import read_events
 from weft.training.storage.run_folder import RunFolder, create, open_run
@@ -195,6 +197,54 @@ def test_an_interrupted_command_prints_how_to_go_on(number: int, tmp_path: Path)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"weft train --resume {folder}" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("verb", ["compare", "train"])
+def test_a_command_that_is_ended_while_it_imports_is_interrupted(verb: str, number: int) -> None:
+    script = (
+        "import os, time; from weft.commands import main\n"
+        f"main.import_module = lambda name: (os.kill(os.getpid(), {int(number)}), time.sleep(60))\n"
+        "main.main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, verb], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (130, "weft: interrupted\n")
+
+
+def test_a_command_that_is_interrupted_before_its_first_step_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(probe, "measure", interrupted)
+    words = ["train", "digits", "--model", "mlp", "--steps", "2"]
+    with pytest.raises(Interrupted, match=f"weft train --resume {tmp_path / 'run'}"):
+        dispatch([*words, "--output", str(tmp_path / "run")])
+    monkeypatch.undo()
+    assert dispatch(["train", "--resume", str(tmp_path / "run")]) == 0
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("failed to map segment from shared object")])
+def test_too_little_memory_is_a_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def import_module(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "import_module", import_module)
+    with pytest.raises(SystemExit) as ended:
+        main(["data"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 1 and told.startswith("weft: memory is short") and told.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_errors_that_cannot_be_written_leave_the_exit_code_alone() -> None:
+    with Path("/dev/full").open("w") as full:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        words = [sys.executable, "-m", "weft", "data", "show", "nothing"]
+        assert subprocess.run(words, stderr=full, env=environment).returncode == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a supervisor")

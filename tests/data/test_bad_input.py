@@ -149,6 +149,8 @@ def test_one_class_only(image_folder: Path, csv_file):
         open_source(image_folder)
     with pytest.raises(WeftError, match="only the class 'a'"):
         open_source(csv_file("text,label\n" + "\n".join(f"text {n},a" for n in range(9))))
+    with pytest.raises(WeftError, match=r"only the class 'a' \(none: taken for missing labels; .* another name\)"):
+        open_source(csv_file("text,label\n" + "\n".join(f"text {n},{('a', 'none')[n % 2]}" for n in range(9))))
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -19,7 +19,7 @@ from weft.data.read.cache import Cache, digest
 BUILD = """
 import sys, time, torch
 from pathlib import Path
-from weft.data.cache import Cache
+from weft.data.read.cache import Cache
 def build():
     Path(sys.argv[2]).open("a").write("built ")
     time.sleep(float(sys.argv[3]))

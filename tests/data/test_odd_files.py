@@ -110,6 +110,12 @@ def test_a_line_that_is_no_object_is_a_bad_row(csv_file, line: str):
         open_source(csv_file(line + "\n", "rows.jsonl"))
 
 
+def test_whole_numbers_in_lists_may_have_more_digits_than_float32(csv_file):
+    rows = [{"x": [16777217 + n, n], "label": "ab"[n % 2]} for n in range(30)]
+    source = open_source(csv_file("".join(json.dumps(row) + "\n" for row in rows), "rows.jsonl"))
+    assert source.modality == "vector" and source.classes == ["a", "b"]
+
+
 def test_columns_of_objects_cannot_be_targets(csv_file):
     path = csv_file("".join(json.dumps({"text": sentence(n), "label": {"a": n}}) + "\n" for n in range(9)), "a.jsonl")
     with pytest.raises(WeftError, match=r"'label' holds .*--target"):

@@ -59,6 +59,12 @@ def raws_of(name: str) -> list[float]:
     return open_source(name).splits["test"].read(np.array([0]))[0][0].tolist()
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 1e39])
+def test_a_row_with_a_value_that_is_not_finite_is_refused(value: float):
+    with pytest.raises(WeftError, match="give finite numbers"):
+        VectorTransform((1.0, 2.0), (1.0, 1.0))([0.5, value])
+
+
 def test_a_text_gives_the_ids_of_evaluation(tmp_path: Path):
     source = open_source(write_parquet(tmp_path / "text", 60))
     transform = fit(source, TransformConfig(max_length=24, vocab_size=150))

@@ -31,6 +31,12 @@ def test_vectors_have_no_tokens_to_mix():
         make_candidates(VECTOR, "mixers", "params", None)
 
 
+@pytest.mark.parametrize(("where", "name"), [(VECTOR, "resnet8_cifar"), (TEXT, "mlp"), (facts(), "bert_tiny")])
+def test_a_network_for_other_inputs_is_refused_by_what_it_takes(where: Facts, name: str):
+    with pytest.raises(WeftError, match=f"{name} takes .* holds {where.modality} inputs; networks for them: "):
+        make_candidates(where, name, "none", None)
+
+
 @pytest.mark.parametrize("where", [facts(), TEXT], ids=["image", "text"])
 @pytest.mark.parametrize("preset", ["families", "mixers", "gates"])
 @pytest.mark.parametrize("match", ["params", "macs"])

@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from studies.conftest import asked
-from studies.fabricated import make_study
+from studies.fabricated import facts, make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
-from weft.studies.compare.comparison import compare, earlier
+from weft.studies.compare.comparison import compare, earlier, require_same_source
 from weft.studies.compare.mcnemar import compare_two
 from weft.studies.results.drawing import draw
 from weft.studies.results.load import collect
@@ -153,3 +154,12 @@ def test_learning_curves_and_trials(tmp_path: Path):
     assert len(tried) == 3 and len(records) == 6  # and a whole run on each share
     best = max(tried, key=lambda r: max(e["validation_metric"] for e in r["curve"] if "validation_metric" in e))
     assert {job.config.optimisation.lr for job in study.jobs} == {best["config"]["optimisation"]["lr"]}
+
+
+def test_the_folder_of_a_comparison_on_other_data_is_refused(tmp_path: Path):
+    stored = {"facts": {"name": "digits", "fingerprint": "a"}}
+    with pytest.raises(WeftError, match="holds a comparison on digits, not on cancer; choose another --output"):
+        require_same_source(stored, replace(facts(), name="cancer", fingerprint="b"), tmp_path)
+    require_same_source(stored, replace(facts(), name="../digits", fingerprint="a"), tmp_path)
+    require_same_source(stored, replace(facts(), name="digits", fingerprint="b"), tmp_path)
+    require_same_source({}, facts(), tmp_path)

@@ -18,7 +18,7 @@ STUDY = """
 import multiprocessing, os, signal, sys, time
 from pathlib import Path
 from weft import atomic
-from weft.studies.worker import listen, undisturbed
+from weft.studies.engine.worker import listen, undisturbed
 
 def stubborn(folder, writing):
     listen()

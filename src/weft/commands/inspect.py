@@ -46,13 +46,15 @@ class Arguments:
     """Split of that source."""
     network: Overrides = field(default_factory=dict)
     """Changes to a named network's configuration, as pairs: --network depth=4"""
+    encoder: Path | None = None
+    """Where the frozen encoder lies that a run's network stands on, if it is not in the run's folder."""
 
 
 def run(arguments: Arguments) -> int:
     """Look, show and save."""
     from weft.insight.subject import open_subject
 
-    subject = open_subject(arguments.subject, arguments.source, arguments.split, arguments.network)
+    subject = open_subject(arguments.subject, arguments.source, arguments.split, arguments.network, arguments.encoder)
     folder = arguments.out or (subject.folder / "insight" if subject.folder else Path(f"{subject.name}-insight"))
     name = NAMES[type(arguments.lens)]
     if name == "all":

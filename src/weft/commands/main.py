@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import warnings
 from contextlib import redirect_stderr, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from weft import __version__
 from weft.commands import usage
@@ -61,6 +62,7 @@ def main(words: list[str] | None = None) -> None:
     words = list(sys.argv[1:] if words is None else words)
     if from_shell:
         warnings.formatwarning = warning_line  # type: ignore[assignment]
+        interrupt_when_asked_to_end()
     if from_shell and words[:1] and words[0] in COMPUTING and not under_torchrun(words):
         supervise(death_sentence)
     debug = "--debug" in words
@@ -68,15 +70,30 @@ def main(words: list[str] | None = None) -> None:
         code = attempt([word for word in words if word != "--debug"], debug)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
-        leave_output()
+        leave(sys.stdout)
         code = 0
     except OSError as error:
         if debug:
             raise
         complain(f"cannot use {error.filename or 'standard output'}: {error.strerror}; give another place")
-        leave_output()
+        leave(sys.stdout)
         code = WorkFailed.code
+    try:
+        sys.stderr.flush()
+    except OSError:  # what Python cannot write as it ends would become the exit code
+        leave(sys.stderr)
     sys.exit(code)
+
+
+def interrupt_when_asked_to_end() -> None:
+    """From here on SIGTERM and a closed terminal end a verb as Ctrl-C does, also while it still imports.
+
+    What is ignored stays so, as nohup wants it. The ranks of torchrun are left alone: it starts and ends them itself.
+    """
+    for name in ("SIGTERM", "SIGHUP") if "RANK" not in os.environ else ():
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def attempt(words: list[str], debug: bool) -> int:
@@ -94,6 +111,14 @@ def attempt(words: list[str], debug: bool) -> int:
             raise
         complain("interrupted")
         return Interrupted.code
+    except (MemoryError, ImportError) as error:  # libraries that find no room for themselves cannot be imported
+        if debug:
+            raise
+        why = " ".join(str(error).split())
+        complain(
+            f"memory is short, or the installation damaged ({why or 'no memory'}); free memory, or install weft anew"
+        )
+        return WorkFailed.code
 
 
 def complain(sentence: str) -> None:
@@ -107,10 +132,10 @@ def warning_line(message: Warning | str, *_: Any) -> str:
     return f"weft: {for_terminal(' '.join(str(message).split()))}\n"
 
 
-def leave_output() -> None:
-    """Write no more to a standard output that takes nothing."""
+def leave(stream: TextIO) -> None:
+    """Write no more to a standard stream that takes nothing."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def require_folder() -> None:
@@ -118,7 +143,7 @@ def require_folder() -> None:
     try:
         Path.cwd()
     except OSError as error:
-        raise WeftError("the current folder does not exist any more; change to another one") from error
+        raise WeftError("the current folder does not exist any more; choose another one") from error
 
 
 def under_torchrun(words: list[str]) -> bool:

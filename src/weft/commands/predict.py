@@ -70,9 +70,10 @@ def inputs(arguments: Arguments, predictor: Predictor) -> Iterator[Item]:
 def refuse_what_is_no_file(path: Path) -> None:
     """Told before the first answer is written."""
     if path.is_dir():
-        raise WeftError(f"{path} is a folder; name its files, for instance {path}/*")
+        raise WeftError(f"{path} is a folder; give its files, for instance {path}/*")
     if not path.is_file():
-        raise WeftError(f"there is no file {path}" if not path.exists() else f"{path} is no regular file")
+        what = f"{path} is no regular file" if path.exists() else f"there is no file {path}"
+        raise WeftError(f"{what}; give files that can be read")
 
 
 def standard_input() -> Iterator[str]:
@@ -87,7 +88,7 @@ def standard_input() -> Iterator[str]:
             if line.rstrip("\r\n"):
                 yield line.rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise WeftError(f"standard input is not UTF-8 text: {error}") from error
+        raise WeftError(f"standard input is not UTF-8 text ({error}); convert it, with iconv for instance") from error
     except OSError as error:
         raise WeftError(f"standard input cannot be read ({error.strerror}); give files or --text") from error
 
@@ -105,7 +106,7 @@ def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
         with path.open(encoding=encoding.name) as stream:
             lines = [line.rstrip("\n") for line in stream if line.strip()]
     except UnicodeDecodeError as error:
-        raise WeftError(f"{path} is not UTF-8 text: {error}") from error
+        raise WeftError(f"{path} is not UTF-8 text ({error}); convert it, with iconv for instance") from error
     return of_lines(lines, predictor)
 
 
@@ -131,7 +132,7 @@ def numbers(line: str) -> list[float]:
     try:
         return [float(word) for word in line.split(",")]
     except ValueError as error:
-        raise WeftError(f"{line!r} is not a row of numbers separated by commas") from error
+        raise WeftError(f"{line!r} is not a row of numbers; write for instance 0.5,2,7") from error
 
 
 class Writer:

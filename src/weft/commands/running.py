@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol
 
 from tyro.conf import arg
 
+from weft.disk import RUN
 from weft.errors import Interrupted, WeftError
 from weft.training.run.kinds import AnyConfig, config_class
 from weft.training.storage import yaml_file
@@ -139,10 +140,16 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
     if folder is None:
         folder = left_behind(arguments)
-    if folder is not None:
-        outcome = lifecycle.resume(folder, execution=arguments.config.execution, moved=places(arguments.config))
-    else:
-        outcome = lifecycle.start(arguments.config, arguments.output or default_output(arguments.config))
+    path = folder or arguments.output or default_output(arguments.config)
+    try:
+        if folder is not None:
+            outcome = lifecycle.resume(path, execution=arguments.config.execution, moved=places(arguments.config))
+        else:
+            outcome = lifecycle.start(arguments.config, path)
+    except KeyboardInterrupt:  # before the first step, or too impatiently for it to be saved
+        if not (path / RUN).is_file():
+            raise
+        raise Interrupted(f"interrupted; continue with: weft train --resume {path}") from None
     if int(os.environ.get("RANK", "0")):
         return Interrupted.code if outcome.record is None else 0
     return tell(outcome)

@@ -95,25 +95,32 @@ def spread(size: int, count: int) -> NDArray[np.int64]:
 
 
 def open_subject(
-    name: str | Path, source: str | None = None, split: str = "test", settings: dict[str, Any] | None = None
+    name: str | Path,
+    source: str | None = None,
+    split: str = "test",
+    settings: dict[str, Any] | None = None,
+    encoder: Path | None = None,
 ) -> Subject:
     """A run folder with its trained network and its own data, or a network by name, untrained, with `source` if any.
 
-    `settings` change the configuration of a named network.
+    `settings` change the configuration of a named network; `encoder` is where the frozen encoder lies that a run's
+    network stands on, if not in its folder.
     """
     if Path(name).is_dir():
         if settings:
             raise WeftError(f"{name} holds a trained network, whose settings cannot be changed; use a network's name")
-        return of_run(Path(name), source, split)
+        return of_run(Path(name), source, split, encoder)
     if str(name) in REGISTRY:
+        if encoder is not None:
+            raise WeftError(f"{name} is an untrained network, which stands on no encoder; leave out --encoder")
         return of_name(str(name), source, split, settings or {})
     near = nearest(str(name), REGISTRY)
     raise WeftError(f"{name} is neither a folder nor a network; {near} `weft runs` and `weft models` list them")
 
 
-def of_run(path: Path, source: str | None, split: str) -> Subject:
+def of_run(path: Path, source: str | None, split: str, encoder: Path | None = None) -> Subject:
     """The trained network of a run folder; its data is what it was trained on, or another source of the same kind."""
-    predictor = load(path)
+    predictor = load(path, encoder)
 
     def opener() -> Source:
         if source is None:

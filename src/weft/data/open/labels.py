@@ -70,6 +70,8 @@ def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task
     """The code for a column with these distinct values in `rows` rows; `names` and `task` overrule them."""
     if names is not None and task != "regression":
         return Labels(_task(names, task), tuple(names), numbered=True)
+    values = list(values)
+    absent = sorted({word(value) for value in values if missing(value)} - {""})
     values = [value for value in values if not missing(value) and not _infinite(value)]
     numbers = {as_number(value) for value in values}
     finite = np.array(sorted(number for number in numbers if math.isfinite(number)))
@@ -82,8 +84,8 @@ def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task
         return Labels("regression", wide=wide(finite), note=f"{note}; if they are classes, add --task classes")
     if whole:
         hidden = {-1.0} if _withheld(finite) else set()
-        return _classes([word(number) for number in finite.tolist() if number not in hidden], task)
-    return _classes(sorted({word(value) for value in values}), task)
+        return _classes([word(number) for number in finite.tolist() if number not in hidden], task, absent)
+    return _classes(sorted({word(value) for value in values}), task, absent)
 
 
 def missing(value: Any) -> bool:
@@ -144,9 +146,12 @@ def _no_number(value: Any) -> str:
     return "the target is missing" if missing(value) else f"the target {value!s} is no number below 3e38"
 
 
-def _classes(names: list[str], task: Task | None) -> Labels:
+def _classes(names: list[str], task: Task | None, absent: list[str]) -> Labels:
+    """The classes of these names; `absent` are the words that were taken for missing labels."""
     if len(names) < 2:
         found = f"only the class {names[0]!r}" if names else "no label at all"
+        if absent:
+            found += f" ({', '.join(absent)}: taken for missing labels; where that is a class, give it another name)"
         raise WeftError(f"the target has {found}; a classifier needs two classes, or use --task none")
     return Labels(_task(names, task), tuple(names))
 

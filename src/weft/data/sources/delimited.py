@@ -246,7 +246,10 @@ def _column(cells: list[Any], commas: bool) -> pa.Array:
         cells = [None if isinstance(cell, list | dict) else cell for cell in cells]
         given = [cell for cell in given if not isinstance(cell, list | dict)]
     elif nested:
-        lists = [cell if isinstance(cell, list) and all(map(_is_number, cell)) else None for cell in cells]
+        lists = [
+            [float(value) for value in cell] if isinstance(cell, list) and all(map(_is_number, cell)) else None
+            for cell in cells
+        ]
         some = any(cell is not None for cell in lists)
         return pa.array(lists, pa.list_(pa.float32())) if some else pa.nulls(len(cells))
     for read in (as_number, _with_comma) if commas else (as_number,):

@@ -84,7 +84,7 @@ class ImageTransform:
             return {"x": self.normalize(self.pixels(_image_bytes(raw))[None])}
         except BadImage as error:
             name = str(raw) if isinstance(raw, str | os.PathLike) else "the image given"
-            raise WeftError(f"{name}: {error}") from error
+            raise WeftError(f"{name}: {error}; give another picture, or convert this one") from error
 
     def _as_channels(self, image: Tensor) -> Tensor:
         if image.shape[0] == self.channels:
@@ -123,9 +123,15 @@ class VectorTransform:
     def __call__(self, raw: Sequence[float] | np.ndarray | dict[str, float]) -> Inputs:
         """A batch of one from a row in the columns' order, or a dictionary by column."""
         values = [raw[column] for column in self.columns] if isinstance(raw, dict) else raw
-        row = np.asarray(values, dtype=np.float32).reshape(1, -1)
+        with np.errstate(over="ignore"):  # what is beyond float32 is refused below
+            row = np.asarray(values, dtype=np.float32).reshape(1, -1)
         if row.shape[1] != self.features:
             raise WeftError(f"a row of {row.shape[1]} values was given where the network takes {self.features}")
+        if not np.isfinite(row).all():
+            worst = next(float(value) for value in row[0] if not np.isfinite(value))
+            raise WeftError(
+                f"a row holds the value {worst}, of which no network knows what to say; give finite numbers"
+            )
         return {"x": self.normalize(row)}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -240,7 +246,8 @@ def _image_bytes(raw: Any) -> Any:
                 raise WeftError(f"{raw} is a pipe, whose end may never come; copy its content into a file")
             return Path(raw).read_bytes()
         except (OSError, ValueError) as error:  # a name may hold what no name can
-            raise WeftError(f"cannot read the image {raw}: {getattr(error, 'strerror', None) or error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise WeftError(f"cannot read the image {raw}: {why}; give a file that can be read") from error
     if hasattr(raw, "convert") and hasattr(raw, "mode"):  # a Pillow image
         return np.array(raw.convert("RGB")).transpose(2, 0, 1)
     return raw

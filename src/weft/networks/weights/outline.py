@@ -31,7 +31,7 @@ def header(path: Path) -> dict[str, Shape]:
         with safe_open(path, framework="pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise WeftError(f"cannot read the weights {path}: {first_line(error)}") from None
+        raise WeftError(f"cannot read the weights {path}: {first_line(error)}; restore the file") from None
 
 
 def build_stored(config: NetworkConfig, path: Path, described: Path) -> Network:

@@ -120,6 +120,12 @@ def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
         if name not in REGISTRY:
             known = [*presets, *REGISTRY]
             raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
+        if REGISTRY[name].input != facts.modality and (name != "mlp" or facts.modality == "text"):
+            fitting = ", ".join(model for _, model, _ in families(facts))
+            raise WeftError(
+                f"{name} takes {REGISTRY[name].input} inputs, but {facts.name} holds {facts.modality} inputs; "
+                f"networks for them: {fitting}"
+            )
     if not names or len(set(names)) < len(names):
         raise WeftError(f"--models takes different names separated by commas, or a preset, not {models!r}")
     return [(name, name, {}) for name in names]

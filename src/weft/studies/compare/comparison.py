@@ -122,6 +122,7 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
     ):
         before = earlier(folder, say)
         facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
+        require_same_source(before, facts, folder)
         candidates = make_candidates(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
         study = replace(plan(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
@@ -152,6 +153,15 @@ def earlier(folder: Path, say: Say) -> dict[str, Any]:
             raise WeftError(f"{folder / 'study.json'} was not written by weft; choose another --output") from error
         say(f"{folder / 'study.json'} is damaged and is written anew")
         return {}
+
+
+def require_same_source(before: dict[str, Any], facts: Facts, folder: Path) -> None:
+    """Refuse the folder of a comparison on other data, whose report would be lost; by another path it is the same."""
+    stored = before.get("facts", {})
+    if stored and stored["name"] != facts.name and stored["fingerprint"] != facts.fingerprint:
+        raise WeftError(
+            f"{folder} holds a comparison on {stored['name']}, not on {facts.name}; choose another --output"
+        )
 
 
 def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:

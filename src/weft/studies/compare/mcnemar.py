@@ -16,7 +16,10 @@ def compare_two(first: Path, second: Path) -> str:
     """A sentence about the difference of two finished runs of one source."""
     one, other = judged(first), judged(second)
     if one["target"].shape != other["target"].shape or not np.array_equal(one["target"], other["target"]):
-        raise WeftError(f"{first} and {second} were judged on different examples, so they cannot be paired")
+        raise WeftError(
+            f"{first} and {second} were judged on different examples, so they cannot be paired; "
+            "give two runs of one source"
+        )
     right, also = one["predicted"] == one["target"], other["predicted"] == other["target"]
     p = mcnemar(right, also)
     counts = f"{int((right & ~also).sum())} only the first gets right, {int((~right & also).sum())} only the second"

@@ -75,7 +75,7 @@ def check(predictor: Predictor, source: Source) -> None:
     if source.task != predictor.card.task or source.classes != predictor.classes:
         raise WeftError(
             f"{source.name} has other targets ({source.task}: {', '.join(source.classes[:5])}) than the network "
-            f"({predictor.card.task}: {', '.join(predictor.classes[:5])})"
+            f"({predictor.card.task}: {', '.join(predictor.classes[:5])}); give one with the same"
         )
     known = predictor.transform.columns if isinstance(predictor.transform, VectorTransform) else ()
     if known and list(known) != source.columns:  # a row is told by the places of its numbers alone

@@ -120,7 +120,8 @@ def stored_card(stored: dict[str, Any], network: NetworkConfig, path: Path) -> C
     two = card.task != "binary" or len(card.classes) == 2
     if network.num_classes != outputs_for(card.task, len(card.classes)) or not two:
         raise Damaged(
-            f"{path}: {len(card.classes)} classes ({card.task}) do not fit a network of {network.num_classes} outputs"
+            f"{path}: {len(card.classes)} classes ({card.task}) do not fit a network of {network.num_classes} "
+            "outputs; restore the file"
         )
     return card
 

@@ -111,7 +111,7 @@ def vectors_of(rows: Iterable[Any]) -> Iterator[Any]:
     """Rows of numbers, or dictionaries by column."""
     for number, row in enumerate(rows):
         try:
-            np.asarray(list(row.values()) if isinstance(row, dict) else row, dtype=np.float32)
+            np.asarray(list(row.values()) if isinstance(row, dict) else row, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise WeftError(f"row {number} (counted from 0) is no row of numbers: {error}") from error
         yield row

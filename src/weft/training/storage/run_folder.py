@@ -131,6 +131,8 @@ class RunFolder:
         record = self.record()
         if record is not None:
             return str(record["status"])
+        if not (self.path / LOCK).exists():  # to ask leaves no file behind, in a folder of someone else's least of all
+            return "stopped"
         try:
             self.lock().release()
         except RunBusy:

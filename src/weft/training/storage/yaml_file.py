@@ -100,7 +100,9 @@ def check_events(text: str, path: Path) -> None:
             raise WeftError(f"{path} has an alias (*{event.anchor}), which weft does not read; write its content out")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
-            raise WeftError(f"{path} is nested more than {DEPTH} levels deep; no configuration is")
+            raise WeftError(
+                f"{path} is nested more than {DEPTH} levels deep; restore it, or write one with --print-config"
+            )
 
 
 def difference(before: Any, after: Any, prefix: str = "") -> list[str]:
