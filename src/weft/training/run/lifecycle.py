@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from weft import machine, supervision
+from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.cost import total_macs
@@ -33,7 +34,7 @@ from weft.training.run.memory import gigabytes
 from weft.training.run.plan import Plan
 from weft.training.storage import run_folder
 from weft.training.storage.checkpoints import CheckpointStore
-from weft.training.storage.disposal import discard_early, missing_folders
+from weft.training.storage.disposal import discard_early
 from weft.training.storage.metrics_log import Journal
 from weft.training.storage.record import make_record
 from weft.training.storage.run_folder import TRAINING, RunFolder
@@ -129,7 +130,8 @@ def run_in_folder(
     if plan is not None:
         inputs.require(plan.fingerprint)
     run = assemble(folder, config, plan or known, team, inputs, display)
-    rehearsal.require_format(run.plan.precision, team.device.type)
+    if run.plan.precision != "float32":
+        rehearsal.require_format(run.plan.precision, team.device.type)
     enter("measuring before the first step")
     run, progress = measure_plan(run, folder, started, known) if plan is None else restore(run)
     announce(run, inputs, display)
