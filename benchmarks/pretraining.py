@@ -32,13 +32,13 @@ from weft.data.corpus.config import TokenizingConfig
 from weft.data.transform.tokenizer import MARKERS
 from weft.machine import keep_freed_memory
 from weft.training.config import ExecutionConfig, OptimisationConfig
-from weft.training.distributed import Alone
+from weft.training.distributed import SingleProcess
 from weft.training.loop.display import Silent
 from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.context import Run
-from weft.training.run.inputs import gather
+from weft.training.run.inputs import open_inputs
 from weft.training.run.lifecycle import assemble
 from weft.training.storage.run_folder import RunFolder
 
@@ -77,7 +77,7 @@ def weft_run(arguments: argparse.Namespace, folder: Path) -> Run:
     """What `weft pretrain` works with at step 0."""
     config = configuration(folder, arguments)
     (folder / "run").mkdir()
-    return assemble(RunFolder(folder / "run"), config, None, Alone(), gather(config), Silent())
+    return assemble(RunFolder(folder / "run"), config, None, SingleProcess(), open_inputs(config), Silent())
 
 
 def huggingface(arguments: argparse.Namespace, attention_dropout: float) -> nn.Module:
@@ -113,7 +113,7 @@ def contestant(name: str, arguments: argparse.Namespace, folder: Path) -> tuple[
         run, progress = weft_run(arguments, folder), Progress()
         ours = run.train.range(0, 10**9)
         return (lambda: update(run, next(ours), 0, progress.scaling)), sum(p.numel() for p in run.core.parameters())
-    batches = gather(configuration(folder, arguments)).batches("train")
+    batches = open_inputs(configuration(folder, arguments)).batches("train")
     ready = [batches[step].inputs for step in range(8)]
     pairs = [(part["x"], part["answers"].masked_fill(part["answers"] < 0, -100)) for part in ready]
     if "memory kept" in name:

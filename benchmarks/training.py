@@ -36,13 +36,13 @@ from weft.data.config import AugmentConfig
 from weft.networks.cost import total_macs
 from weft.networks.registry import configured
 from weft.training.config import ExecutionConfig, OptimisationConfig, RunConfig
-from weft.training.distributed import Alone
+from weft.training.distributed import SingleProcess
 from weft.training.loop.display import Silent
 from weft.training.loop.events import waiting
 from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress
 from weft.training.run.context import Run
-from weft.training.run.inputs import gather
+from weft.training.run.inputs import open_inputs
 from weft.training.run.lifecycle import assemble
 from weft.training.storage.run_folder import RunFolder
 
@@ -69,7 +69,7 @@ def configuration(source: Path, opt: str, threads: int) -> RunConfig:
 def weft_run(config: RunConfig, folder: Path) -> Run:
     """What `weft train` would work with, at step 0."""
     folder.mkdir()
-    return assemble(RunFolder(folder), config, None, Alone(), gather(config), Silent())
+    return assemble(RunFolder(folder), config, None, SingleProcess(), open_inputs(config), Silent())
 
 
 def timm_network() -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -140,7 +140,7 @@ def contestant(name: str, source: Path, scratch: Path, threads: int) -> tuple[St
         return (lambda: x @ x), progress
     config = configuration(source, "muon" if name == "muon" else "adamw", threads)
     if name.startswith("timm"):  # only weft's batches: its processes set up more than that
-        return timm_contestant(name, gather(config).batches("train"), scratch), progress
+        return timm_contestant(name, open_inputs(config).batches("train"), scratch), progress
     run = weft_run(config, scratch / name)
     if name.endswith("compiled"):
         run.core.compile()

@@ -254,3 +254,8 @@ def iterate_data(root: Path) -> Iterator[Path]:
             folders.clear()
             continue
         yield from (Path(place, name) for name in names if name not in own and name != MARK)
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """The folders that making a new one makes, the innermost first."""
+    return [found for found in (folder, *folder.parents) if not found.exists()]

@@ -21,9 +21,9 @@ from weft.data.open.labels import wide
 from weft.data.open.source import Source
 from weft.data.transform.fit import fit as fit_transform
 from weft.training.config import BudgetConfig, OptimisationConfig, OptimiserName, RunConfig
-from weft.training.distributed import Alone
+from weft.training.distributed import SingleProcess
 from weft.training.inference.arrays import Examples, is_missing, recognise, source_of
-from weft.training.inference.network_folder import Card
+from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import Predictor
 from weft.training.loop.display import Silent
 from weft.training.loop.loop import train
@@ -32,7 +32,7 @@ from weft.training.metrics import class_probabilities
 from weft.training.objective import create_objective
 from weft.training.optim.optimisers import create_optimiser
 from weft.training.run.context import Run
-from weft.training.run.inputs import Materials, check_source, size_network
+from weft.training.run.inputs import LabelledInputs, check_source, size_network
 from weft.training.run.probe import draft
 from weft.training.storage.metrics_log import Journal
 
@@ -110,17 +110,17 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
     """Train without a folder; returns the network with its last weights."""
     transform = fit_transform(source, config.transform)
     objective = create_objective(source.task, source.splits["train"].targets, len(source.classes))
-    materials = Materials(config, source, transform, size_network(config, source, transform), objective)
-    core = materials.create()
-    loader = materials.batches("train")
+    inputs = LabelledInputs(config, source, transform, size_network(config, source, transform), objective)
+    core = inputs.create()
+    loader = inputs.batches("train")
     plan = draft(config, loader.steps_per_epoch, "")
     run = Run(
         config=config,
         plan=plan,
-        team=Alone(),
+        team=SingleProcess(),
         core=core,
         net=core,
-        optimiser=create_optimiser(config.optimisation.opt, materials.groups(core), plan.lr, core),
+        optimiser=create_optimiser(config.optimisation.opt, inputs.groups(core), plan.lr, core),
         objective=objective,
         ema=None,
         train=loader,
@@ -131,7 +131,7 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
     )
     train(run, Progress(), lambda: False)
     pairs = source.modality == "pair"
-    card = Card(config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)
+    card = NetworkMetadata(config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)
     return Predictor(card, core.eval(), transform)
 
 
@@ -185,7 +185,7 @@ class Classifier(ClassifierMixin, _Estimator):
         found: NDArray[Any] = self.classes_[numbers]
         return found
 
-    def _card(self) -> Card:
+    def _card(self) -> NetworkMetadata:
         check_is_fitted(self)
         return self.predictor_.card
 

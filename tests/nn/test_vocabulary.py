@@ -71,7 +71,7 @@ def largest_kept(work: object) -> int:
     """Bytes of the largest tensor that autograd keeps or that is made on the way."""
     sizes = [0]
 
-    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+    class DivergenceMonitor(torch.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, operator: object, types: object, args: tuple = (), kwargs: dict | None = None):  # type: ignore[type-arg, no-untyped-def]
             made = operator(*args, **(kwargs or {}))  # type: ignore[operator]
             for tensor in made if isinstance(made, tuple | list) else [made]:
@@ -79,7 +79,7 @@ def largest_kept(work: object) -> int:
                     sizes.append(tensor.numel() * tensor.element_size())
             return made
 
-    with Watch():
+    with DivergenceMonitor():
         work()  # type: ignore[operator]
     return max(sizes)
 

@@ -12,7 +12,7 @@ from weft.errors import WeftError
 from weft.studies import head_comparison
 from weft.studies.head_comparison import finetune_all, head_configs, rows_of, show_table
 from weft.training.embeddings.heads import CONTROLS, HEADS
-from weft.training.finetuning.prepare import gather
+from weft.training.finetuning.prepare import open_finetuning
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -26,7 +26,7 @@ def test_every_head_stands_on_the_encoder(encoder: Path) -> None:
     """M7: gMLP, split gMLP, tMLP, aMLP, attention, identity and the linear probe."""
     configs = head_configs(configure(encoder, frozen=True, network={"dim": 16}))
     assert len(configs) == 7 and set(CONTROLS) < set(configs)
-    networks = {name: gather(config).network for name, config in configs.items()}
+    networks = {name: open_finetuning(config).network for name, config in configs.items()}
     assert all(network.encoder is not None and network.dim == 16 for network in networks.values())
     assert networks["gmlp"].gate == "multiplicative" and networks["split gmlp"].gate == "split"
     assert networks["tmlp"].gate_weight == "toeplitz" and networks["amlp"].tiny_attention == 64

@@ -21,7 +21,7 @@ from weft.errors import WeftError
 from weft.networks.encoder import folder_digest
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.layers import depth_of, layered_groups
-from weft.training.finetuning.prepare import gather
+from weft.training.finetuning.prepare import open_finetuning
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.loop.divergence import at_chance
 from weft.training.optim.optimisers import Groups, split_for_muon
@@ -51,7 +51,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_hugging_face_folder_learns_sentences(encoder: Path, tmp_path: Path) -> None:
     """A4: starts from the folder's weights and tokenizer, and the run is evaluated and used like any other."""
     config = configure(encoder, steps=150)
-    materials = gather(config)
+    materials = open_finetuning(config)
     start = weft.networks.weights.network_from_folder(encoder)
     torch.testing.assert_close(materials.create().blocks[1].mixer.qkv.weight, start.blocks[1].mixer.qkv.weight)
     record = train(config, tmp_path / "run")
@@ -70,7 +70,7 @@ def test_a_run_of_weft_is_carried_over(tmp_path: Path) -> None:
     for family in ("text", "resnet"):
         before = supervised(family, steps=4)
         train(before, tmp_path / family)
-        materials = gather(replace(configure(tmp_path / family), source=before.source))
+        materials = open_finetuning(replace(configure(tmp_path / family), source=before.source))
         made, old = materials.create().state_dict(), weft.load(tmp_path / family).network.state_dict()
         assert all(torch.equal(made[name], old[name]) for name in old if not name.startswith("head"))
         assert not torch.equal(made["head.weight"], old["head.weight"])
@@ -89,18 +89,18 @@ def test_a_pretrained_run_is_carried_over(tmp_path: Path) -> None:
         execution=ExecutionConfig(threads=1, compile="no", precision="float32"),
     )
     train(base, tmp_path / "base")
-    materials = gather(configure(tmp_path / "base"))
+    materials = open_finetuning(configure(tmp_path / "base"))
     made, old = materials.create().state_dict(), weft.networks.weights.network_from_folder(tmp_path / "base")
     assert all(torch.equal(made[name], value) for name, value in old.state_dict().items())
     assert materials.transform.tokenizer.content() == tokenizer_of(tmp_path / "base").content()
-    frozen = gather(configure(tmp_path / "base", frozen=True, model="tmlp_text_tiny"))
+    frozen = open_finetuning(configure(tmp_path / "base", frozen=True, model="tmlp_text_tiny"))
     assert frozen.network.encoder.dim == 16 and frozen.batches("train")[0].inputs["x"].shape[2] == 16
 
 
 def test_pairs_are_cut_longest_first_and_counted(encoder: Path, pairs: Path, tmp_path: Path) -> None:
     """A4: a pair longer than the network loses tokens of its longer text, and the notes say how many there are."""
     config = configure(encoder, source=pairs, steps=3)
-    materials = gather(config)
+    materials = open_finetuning(config)
     assert any("training pairs are longer than 32 tokens: cut, the longer text first" in n for n in materials.notes)
     batch = materials.batches("train")[0]
     assert batch.inputs["segments"].max() == 1 and batch.inputs["x"].shape[1] <= LENGTH
@@ -113,7 +113,7 @@ def test_pairs_are_cut_longest_first_and_counted(encoder: Path, pairs: Path, tmp
 
 
 def test_rates_fall_from_the_head_down(encoder: Path) -> None:
-    net = gather(configure(encoder)).create()
+    net = open_finetuning(configure(encoder)).create()
     groups = layered_groups(net, weight_decay=0.1, rate_decay=0.5)
     share = {id(p): group["share"] for group in groups for p in group["params"]}
     names = {name: share[id(p)] for name, p in net.named_parameters()}
@@ -127,7 +127,7 @@ def test_rates_fall_from_the_head_down(encoder: Path) -> None:
 
 def test_gradual_thawing_moves_the_head_first(encoder: Path, tmp_path: Path) -> None:
     """With one epoch a block, the first epoch moves the head alone, the second the last block too."""
-    start = gather(configure(encoder)).create().state_dict()
+    start = open_finetuning(configure(encoder)).create().state_dict()
 
     def moved(steps: int) -> set[str]:
         train(configure(encoder, steps=steps, thaw_epochs=1.0, checkpoint_every=steps), tmp_path / str(steps))
@@ -135,7 +135,7 @@ def test_gradual_thawing_moves_the_head_first(encoder: Path, tmp_path: Path) -> 
         return {name.split(".")[0] + "." + name.split(".")[1] for name in start
                 if not torch.equal(now[f"model.{name}"], start[name])}  # fmt: skip
 
-    steps = gather(configure(encoder)).batches("train").steps_per_epoch
+    steps = open_finetuning(configure(encoder)).batches("train").steps_per_epoch
     assert moved(steps) == {"head.weight", "head.bias", "pooler.0"}
     assert moved(steps + 2) == {"head.weight", "head.bias", "pooler.0", "blocks.2"}
 
@@ -176,7 +176,7 @@ def test_a_network_on_a_frozen_encoder_reads_texts(encoder: Path, tmp_path: Path
 
 
 def test_without_a_model_a_frozen_encoder_gets_a_linear_probe(encoder: Path) -> None:
-    materials = gather(configure(encoder, frozen=True, layers=(2, 3)))
+    materials = open_finetuning(configure(encoder, frozen=True, layers=(2, 3)))
     assert materials.network.depth == 0 and materials.network.encoder.layers == (2, 3)
 
 
@@ -205,7 +205,7 @@ def broken(encoder: Path, path: Path, change: str) -> Path:
 )
 def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, change: str, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
-        gather(configure(broken(encoder, tmp_path / "broken", change)))
+        open_finetuning(configure(broken(encoder, tmp_path / "broken", change)))
 
 
 @pytest.mark.parametrize(
@@ -226,13 +226,13 @@ def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, chan
 )
 def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
-        gather(configure(encoder, **changes)).batches("test")
+        open_finetuning(configure(encoder, **changes)).batches("test")
 
 
 @pytest.mark.parametrize(("start", "sentence"), [("nowhere", "not a folder"), ("", "say what to start from")])
 def test_a_start_that_is_not_there(start: str, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
-        gather(replace(configure(Path(start)), start=start))
+        open_finetuning(replace(configure(Path(start)), start=start))
 
 
 def test_labels_of_minus_one_are_said_and_counted(encoder: Path, tmp_path: Path) -> None:
@@ -240,60 +240,60 @@ def test_labels_of_minus_one_are_said_and_counted(encoder: Path, tmp_path: Path)
     lines = ["premise,hypothesis,label", *(f"red ab {n},blue cd,{n % 3}" for n in range(60)), "red,blue,-1", "a,b,-1"]
     (tmp_path / "pairs.csv").write_text("\n".join(lines) + "\n")
     with pytest.raises(WeftError, match=r"-1.*--on-bad skip"):
-        gather(configure(encoder, source=tmp_path / "pairs.csv"))
-    materials = gather(configure(encoder, source=tmp_path / "pairs.csv", on_bad="skip"))
+        open_finetuning(configure(encoder, source=tmp_path / "pairs.csv"))
+    materials = open_finetuning(configure(encoder, source=tmp_path / "pairs.csv", on_bad="skip"))
     assert materials.source.classes == ["0", "1", "2"]
     assert any("2 bad rows were skipped" in note for note in materials.notes)
 
 
 def test_a_changed_start_is_noticed(encoder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
-    before = gather(configure(folder)).fingerprint
+    before = open_finetuning(configure(folder)).fingerprint
     (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
     with pytest.raises(WeftError, match="has changed since the run began"):
-        gather(configure(folder)).require(before)
+        open_finetuning(configure(folder)).require(before)
 
 
 def test_sentence_encoders_are_read_as_they_were_trained(encoder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
-    assert gather(configure(folder)).network.pool == "token"
+    assert open_finetuning(configure(folder)).network.pool == "token"
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
-    materials = gather(configure(folder))
+    materials = open_finetuning(configure(folder))
     assert (materials.network.pool, materials.network.pooler) == ("mean", False)
     materials.create()
 
 
 def test_runs_at_chance_are_named() -> None:
     metrics = {"accuracy": 0.35, "accuracy_interval": [0.31, 0.39], "chance": 0.34}
-    assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "left_chance": True}))
-    assert "stayed that of a guess" in str(at_chance({"metrics": metrics, "left_chance": False}))
-    assert at_chance({"metrics": {**metrics, "accuracy_interval": [0.35, 0.4]}, "left_chance": True}) is None
+    assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "beats_constant_guess": True}))
+    assert "stayed that of a guess" in str(at_chance({"metrics": metrics, "beats_constant_guess": False}))
+    assert at_chance({"metrics": {**metrics, "accuracy_interval": [0.35, 0.4]}, "beats_constant_guess": True}) is None
 
 
 def test_another_tokenizer_is_noticed(encoder: Path, tmp_path: Path) -> None:
     """One of as many words passes for the right one; a run that began with the other does not go on."""
     folder = Path(shutil.copytree(encoder, tmp_path / "encoder"))
-    before = gather(configure(folder)).fingerprint
+    before = open_finetuning(configure(folder)).fingerprint
     stored = json.loads((folder / "tokenizer.json").read_text())
     words = stored["model"]["vocab"]
     first, second = [word for word in words if not word.startswith("[")][:2]
     words[first], words[second] = words[second], words[first]
     (folder / "tokenizer.json").write_text(json.dumps(stored))
     with pytest.raises(WeftError, match="has changed since the run began"):
-        gather(configure(folder)).require(before)
-    gather(configure(encoder)).require(before.rpartition("+")[0])  # older runs know the weights alone
+        open_finetuning(configure(folder)).require(before)
+    open_finetuning(configure(encoder)).require(before.rpartition("+")[0])  # older runs know the weights alone
 
 
 def test_a_run_whose_tokenizer_was_exchanged_cannot_be_started_from(encoder: Path, tmp_path: Path) -> None:
     train(configure(encoder, steps=2), tmp_path / "run")
     weft.data.transform.tokenizer.train_tokenizer(["ab cd"] * 9, 64).save(tmp_path / "run", LENGTH)
     with pytest.raises(WeftError, match="do not belong together"):
-        gather(configure(tmp_path / "run"))
+        open_finetuning(configure(tmp_path / "run"))
 
 
 def test_muon_moves_the_matrices_of_all_layers(encoder: Path) -> None:
-    materials = gather(configure(encoder, opt="muon", layer_decay=1.0))
+    materials = open_finetuning(configure(encoder, opt="muon", layer_decay=1.0))
     network = materials.create()
 
     def taken(groups: Groups) -> set[int]:
@@ -308,14 +308,14 @@ def test_the_reporting_split_may_be_called_by_its_own_name(encoder: Path, tmp_pa
     lines = sentences().read_text().splitlines()
     for name, part in {"train": lines[1:200], "validation": lines[200:260]}.items():
         (tmp_path / f"{name}.csv").write_text("\n".join([lines[0], *part]) + "\n")
-    named = gather(configure(encoder, source=tmp_path, test_split="validation")).batches("test")
+    named = open_finetuning(configure(encoder, source=tmp_path, test_split="validation")).batches("test")
     assert len(named.split) == 60
 
 
 def test_minus_one_beside_zero_and_one_is_a_class_and_said(encoder: Path, tmp_path: Path) -> None:
     lines = ["text,label", *(f"red ab {n},{n % 3 - 1}" for n in range(60))]
     (tmp_path / "signs.csv").write_text("\n".join(lines) + "\n")
-    materials = gather(configure(encoder, source=tmp_path / "signs.csv"))
+    materials = open_finetuning(configure(encoder, source=tmp_path / "signs.csv"))
     assert materials.source.classes == ["-1", "0", "1"]
     assert any("the label -1 is a class of its own" in note for note in materials.notes)
 

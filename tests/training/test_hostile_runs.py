@@ -35,7 +35,7 @@ from weft.studies.results.load import collect
 from weft.studies.results.summary import summarise
 from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
-from weft.training.inference.network_folder import Card
+from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import Predictor
 from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
@@ -87,7 +87,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = train_tokenizer(["red green blue"] * 9, 64)
     sizes = {"vocab_size": tokenizer.vocab_size, "max_length": 16, "dim": 8, "depth": 1, "hidden_dim": 8}
     network = weft.create_model("gmlp_text_tiny", num_classes=2, **sizes)
-    card = Card("gmlp_text_tiny", "classes", ["a", "b"])
+    card = NetworkMetadata("gmlp_text_tiny", "classes", ["a", "b"])
     Predictor(card, network, TextTransform(tokenizer, 16)).save_pretrained(folder)
     return folder
 
@@ -278,7 +278,7 @@ def test_tokenizer(texts: Path, tmp_path: Path) -> None:
 def test_pictures(tmp_path: Path) -> None:
     """The preprocessing of a network on images."""
     network = weft.create_model("lenet5", img_size=(16, 16), channels=(4, 4), num_classes=2)
-    card, pictures = Card("lenet5", "classes", ["a", "b"]), ImageTransform(16, 1, (0.5,), (0.5,))
+    card, pictures = NetworkMetadata("lenet5", "classes", ["a", "b"]), ImageTransform(16, 1, (0.5,), (0.5,))
     Predictor(card, network, pictures).save_pretrained(tmp_path)
     predict(tmp_path)
     damage_fields(tmp_path / "preprocessor_config.json", json.loads, json.dumps, predict, only=("weft",))
@@ -310,7 +310,7 @@ def test_record(run: Path) -> None:
         "steps",
         "wall_seconds",
         "cost",
-        "left_chance",
+        "beats_constant_guess",
     )
     for name in used:
         damage_fields(file, json.loads, json.dumps, noted, only=(name,))

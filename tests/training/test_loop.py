@@ -16,7 +16,7 @@ from training.runs import Stop, assert_same_bits, configure, curve, last_checkpo
 from weft.errors import WeftError
 from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
-from weft.training.loop.divergence import Watch, concerned
+from weft.training.loop.divergence import DivergenceMonitor, concerned
 from weft.training.loop.events import ROLLBACKS, TrainingFailed
 from weft.training.loop.progress import MovingAverage
 from weft.training.objective import create_objective
@@ -204,7 +204,7 @@ def test_divergence_is_noticed_and_survived(tmp_path: Path) -> None:
 
 
 def test_the_watch_tells_trouble_from_health() -> None:
-    watch = Watch()
+    watch = DivergenceMonitor()
     assert watch.judge(2.3, 2.3, patient=True) is None
     assert watch.judge(0.9, 2.3, patient=True) is None
     assert watch.judge(1.5, 2.3, patient=False) is None
@@ -214,7 +214,7 @@ def test_the_watch_tells_trouble_from_health() -> None:
 
 
 def test_staying_at_the_guess_is_noticed_when_patience_ends() -> None:
-    watch = Watch()
+    watch = DivergenceMonitor()
     assert watch.judge(2.3, 2.3, patient=True) is None
     assert watch.judge(2.29, 2.3, patient=False) == "never left chance"
     watch.judge(2.0, 2.3, patient=False)
@@ -223,7 +223,7 @@ def test_staying_at_the_guess_is_noticed_when_patience_ends() -> None:
 
 def test_a_fall_towards_the_guess_is_waited_for_until_it_rests() -> None:
     """From even odds to the guess of a rare class is a long way."""
-    watch = Watch()
+    watch = DivergenceMonitor()
     assert watch.judge(0.7, 0.056, patient=True) is None
     assert watch.judge(0.68, 0.056, patient=False) is None
     assert [watch.judge(0.68, 0.056, patient=False) for _ in range(10)] == [None] * 9 + ["never left chance"]
@@ -233,7 +233,7 @@ def test_a_fall_towards_the_guess_is_waited_for_until_it_rests() -> None:
 
 def judged(losses: list[float], p: float = 0.01, size: int = 320) -> list[Any]:
     """What the watch says of networks that lose so many times as much as the guess on windows with a rare class."""
-    watch, rng = Watch(), np.random.default_rng(0)
+    watch, rng = DivergenceMonitor(), np.random.default_rng(0)
     objective = create_objective("binary", np.arange(1000) < 1000 * p)
     found = []
     for loss in losses:
@@ -324,7 +324,9 @@ def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Pa
     assert lifecycle.start(config, tmp_path / "cut", Stop(15)).record is None
     older = last_checkpoint(tmp_path / "cut")
     del older.numbers["guess_sum"]
-    older.numbers["watch"] = {name: older.numbers["watch"][name] for name in ("first", "lowest", "left_chance")}
+    older.numbers["watch"] = {
+        name: older.numbers["watch"][name] for name in ("first", "lowest", "beats_constant_guess")
+    }
     CheckpointStore(tmp_path / "cut" / "checkpoints").save(older)
     lifecycle.resume(tmp_path / "cut", Silent())
     one, other = (last_checkpoint(tmp_path / name).tensors for name in ("whole", "cut"))
@@ -363,10 +365,10 @@ def test_a_changed_source_is_refused_at_resume(tmp_path: Path) -> None:
 
 def test_the_probe_leaves_no_trace(tmp_path: Path) -> None:
     """Batch norm's running statistics included: step 0 is the network as it was made."""
-    from weft.training.run.inputs import create_network, gather
+    from weft.training.run.inputs import create_network, open_inputs
 
     config = configure("resnet", steps=4, checkpoint_every=4)
     train(config, tmp_path / "run")
-    fresh = create_network(gather(config).network, config.seed).state_dict()
+    fresh = create_network(open_inputs(config).network, config.seed).state_dict()
     stored = CheckpointStore(tmp_path / "run" / "checkpoints").load(0).tensors
     assert all(torch.equal(stored[f"model.{name}"], value) for name, value in fresh.items())

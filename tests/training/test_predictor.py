@@ -16,7 +16,7 @@ from weft.data.batch.loader import batches
 from weft.data.open.source import open_source
 from weft.errors import WeftError
 from weft.training.inference.evaluate import evaluate_run
-from weft.training.inference.network_folder import read_card
+from weft.training.inference.network_folder import read_metadata
 from weft.training.inference.verify import verify
 from weft.training.loop.evaluation import outputs_of
 from weft.training.run import lifecycle
@@ -162,11 +162,11 @@ def test_what_is_no_network_is_refused(tmp_path: Path, run: Path) -> None:
     stored["weft"]["format"] = 99
     (broken / "config.json").write_text(json.dumps(stored))
     with pytest.raises(WeftError, match="upgrade weft"):
-        read_card(broken)
+        read_metadata(broken)
     for content in ("", "[]", '{"weft": 3}', '{"weft": {"format": 1}}', '{"weft": {"format": 1, "network": 3}}'):
         (broken / "config.json").write_text(content)
         with pytest.raises(WeftError, match=r"config\.json.* is damaged"):
-            read_card(broken)
+            read_metadata(broken)
 
 
 def test_regression_answers_in_the_unit_of_its_targets(tmp_path: Path) -> None:

@@ -112,11 +112,11 @@ def prepare(arguments: Arguments) -> Path:
 
     What they would refuse is refused here, once and in a sentence: torchrun would start them again and again.
     """
-    from weft.training.run.inputs import gather
+    from weft.training.run.inputs import open_inputs
     from weft.training.run.lifecycle import check_strategy
 
     check_strategy(arguments.config)
-    gather(arguments.config)
+    open_inputs(arguments.config)
     path = arguments.output or default_output(arguments.config)
     create(path, arguments.config).release()
     return path

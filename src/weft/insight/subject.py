@@ -25,7 +25,7 @@ from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, configured
 from weft.nn.losses import outputs_for
 from weft.training.inference.evaluate import check
-from weft.training.inference.network_folder import Card
+from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import load
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.inputs import INPUT, create_network, plural
@@ -41,7 +41,7 @@ class Subject:
 
     name: str
     network: Network
-    card: Card
+    card: NetworkMetadata
     transform: Transform | None = None
     folder: Path | None = None
     split: str = "test"
@@ -141,7 +141,7 @@ def of_name(name: str, source: str | None, split: str, settings: dict[str, Any])
     """An untrained network, always with the same weights; sized to the source's classes, texts or vectors, if any."""
     if source is None:
         config = configured(name, **settings)
-        return Subject(name, create_network(config, seed=0).eval(), Card(name, "classes", []), split=split)
+        return Subject(name, create_network(config, seed=0).eval(), NetworkMetadata(name, "classes", []), split=split)
     opened = open_source(source)
     config, wanted = configured(name, **settings), INPUT[opened.modality]
     if config.input != wanted and not (config.family == "mlp" and wanted == "vector"):
@@ -150,7 +150,7 @@ def of_name(name: str, source: str | None, split: str, settings: dict[str, Any])
     if opened.task != "none" and config.family != "filternet":
         sizes["num_classes"] = outputs_for(opened.task, len(opened.classes))
     network = create_network(configured(name, **{**sizes, **settings}), seed=0).eval()
-    card = Card(name, "classes" if opened.task == "none" else opened.task, opened.classes)
+    card = NetworkMetadata(name, "classes" if opened.task == "none" else opened.task, opened.classes)
     return Subject(name, network, card, transform, None, split, lambda: opened)
 
 

@@ -18,6 +18,7 @@ from weft.networks.cost import Stage, stages
 from weft.networks.network import Network
 from weft.networks.receptive_field import Field, receptive_field
 from weft.networks.registry import build
+from weft.nn.saved_activations import saved_bytes
 
 BYTES = 4  # of a float32
 COPIES = 4  # while training with Adam: weight, gradient and two moments
@@ -82,7 +83,7 @@ def describe(config: NetworkConfig) -> Description:
         fields=receptive_field(config),
         weights=weights,
         training_state=COPIES * weights,
-        activations=saved_bytes(network, example),
+        activations=activation_bytes(network, example),
     )
 
 
@@ -125,21 +126,10 @@ def macs_below(counts: dict[str, int], module: str) -> int:
     return sum(count for path, count in counts.items() if re.fullmatch(rf"{re.escape(module)}\.\d+", path))
 
 
-def saved_bytes(network: Network, example: Tensor) -> int:
+def activation_bytes(network: Network, example: Tensor) -> int:
     """Bytes that autograd keeps between forward and backward for one example, weights left out.
 
     On the meta device attention forms its maps, which the fused kernels do not: with attention, an upper bound.
     """
-    own = {parameter.untyped_storage()._cdata for parameter in network.parameters()}
-    kept: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in own:
-            kept[storage._cdata] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        output = network.train()(torch.cat([example, example]))  # batch norm refuses to train on one example
-        del output
-    return sum(kept.values()) // 2
+    # batch norm refuses to train on one example
+    return saved_bytes(lambda: network.train()(torch.cat([example, example])), apart=network.parameters()) // 2

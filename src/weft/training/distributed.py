@@ -1,7 +1,7 @@
-"""One process or many behind one small interface, `Team`; the only module that knows Lightning Fabric.
+"""One process or many behind one small interface, `Distributed`; the only module that knows Lightning Fabric.
 
-`Together` is Fabric under torchrun: DDP, or FSDP2 through ModelParallelStrategy, on CPUs (gloo) or GPUs (nccl).
-`Alone` is one process on one CPU; it needs nothing of Fabric, whose import takes longer than torch's own (3.2 s
+`MultiProcess` is Fabric under torchrun: DDP, or FSDP2 through ModelParallelStrategy, on CPUs (gloo) or GPUs (nccl).
+`SingleProcess` is one process on one CPU; it needs nothing of Fabric, whose import takes longer than torch's own (3.2 s
 against 1.3 s, most of it torchmetrics and dynamo).
 """
 
@@ -20,7 +20,7 @@ from weft.errors import WeftError
 AUTOCAST = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-class Team(Protocol):
+class Distributed(Protocol):
     """The processes that share a run."""
 
     rank: int
@@ -55,7 +55,7 @@ class Team(Protocol):
         """Rank 0's value (anything JSON could hold), on every rank."""
 
 
-class Alone:
+class SingleProcess:
     """One process on one CPU."""
 
     rank, world = 0, 1
@@ -93,7 +93,7 @@ class Alone:
         return value
 
 
-class Together:
+class MultiProcess:
     """Several processes, or a GPU, through Lightning Fabric."""
 
     def __init__(self, device: str, strategy: str) -> None:
@@ -206,7 +206,7 @@ def fill(target: Tensor, content: Tensor) -> None:
     target.copy_(content)
 
 
-def join(device: str, strategy: str) -> Team:
+def join(device: str, strategy: str) -> Distributed:
     """The team that the environment (torchrun) and the configuration call for."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if device == "auto":
@@ -216,8 +216,8 @@ def join(device: str, strategy: str) -> Team:
     if world == 1 and device == "cpu":
         if strategy != "auto":
             raise WeftError(f"--strategy {strategy} needs several processes; add --processes 2 or start with torchrun")
-        return Alone()
-    return Together(device, strategy)
+        return SingleProcess()
+    return MultiProcess(device, strategy)
 
 
 # ---- Loss scaling for fp16, whose smallest number is 6e-8: the loss is multiplied, its gradients divided again

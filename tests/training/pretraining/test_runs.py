@@ -22,7 +22,7 @@ from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
 from weft.training.pretraining.config import MaskingConfig, PretrainConfig
 from weft.training.run import lifecycle
-from weft.training.run.inputs import gather
+from weft.training.run.inputs import open_inputs
 from weft.training.storage.run_folder import open_run
 
 SMALL: dict[str, Any] = {"dim": 16, "depth": 2, "hidden_dim": 32}
@@ -117,7 +117,7 @@ def test_the_kind_is_kept_and_the_configuration_comes_back(corpus: Path, tmp_pat
 def test_another_tokenizer_on_resuming_is_refused(corpus: Path, tmp_path: Path) -> None:
     config = configure(corpus)
     assert lifecycle.start(config, tmp_path / "run", Stop(6)).record is None
-    other = gather(replace(config, transform=TokenizingConfig(vocab_size=100, max_length=24, cased=True)))
+    other = open_inputs(replace(config, transform=TokenizingConfig(vocab_size=100, max_length=24, cased=True)))
     other.save_transform(tmp_path / "run")
     with pytest.raises(WeftError, match=r"tokenizer\.json of the run is not the one"):
         lifecycle.resume(tmp_path / "run", Silent())
@@ -132,7 +132,7 @@ def test_a_changed_corpus_on_resuming_is_refused(tmp_path: Path) -> None:
 
 
 def test_runs_of_several_seeds_are_asked_the_same_held_out_words(corpus: Path) -> None:
-    pair = [gather(configure(corpus, seed=seed)).batches("test")[0].inputs["answers"] for seed in (0, 1)]
+    pair = [open_inputs(configure(corpus, seed=seed)).batches("test")[0].inputs["answers"] for seed in (0, 1)]
     assert torch.equal(*pair)
 
 
@@ -141,7 +141,7 @@ def test_bert_s_own_vocabulary_is_read_and_kept_in_the_folder(corpus: Path, tmp_
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     given = TokenizingConfig(tokenizer=str(tmp_path / "vocab.txt"), max_length=24)
     finished(configure(corpus, steps=2, transform=given), tmp_path / "run")
-    kept = gather(configure(corpus, transform=given), tmp_path / "run").transform  # type: ignore[attr-defined]
+    kept = open_inputs(configure(corpus, transform=given), tmp_path / "run").transform  # type: ignore[attr-defined]
     assert kept.tokenizer.words() == words
 
 

@@ -19,7 +19,7 @@ from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.start import read_start
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.prepare import open_data as open_corpus_data
-from weft.training.run.inputs import Opened, gather, open_data, read_source
+from weft.training.run.inputs import Opened, open_data, open_inputs, read_source
 from weft.training.run.kinds import AnyConfig
 
 KEPT = 4  # a corpus and some tasks, or a source at two lengths
@@ -64,7 +64,7 @@ def look(config: AnyConfig) -> Facts:
 
 def look_at_corpus(config: PretrainConfig) -> Facts:
     """What candidates must know of plain text; `rows` are the sequences to learn from."""
-    materials = gather(config, None, data_of(config))
+    materials = open_inputs(config, None, data_of(config))
     network = materials.network
     assert isinstance(network, TextTokensConfig)
     return Facts(

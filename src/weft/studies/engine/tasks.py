@@ -36,7 +36,7 @@ from weft.training.loop.events import TrainingFailed
 from weft.training.metrics import headline
 from weft.training.run import lifecycle, probe
 from weft.training.run.context import Run
-from weft.training.run.inputs import gather
+from weft.training.run.inputs import open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
 from weft.training.storage.run_folder import RunBusy, RunFolder, open_run
@@ -64,7 +64,7 @@ def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
     """A run that leaves nothing behind, for timing."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as path:
-        materials = gather(config, None, data_of(config))
+        materials = open_inputs(config, None, data_of(config))
         team = join("cpu", "auto")
         run = lifecycle.assemble(RunFolder(Path(path)), config, None, team, materials, Silent())
         torch.set_num_threads(threads)
@@ -128,7 +128,7 @@ def inference(path: Path) -> Inference:
     network.eval()
     torch.set_num_threads(1)
     small = RunConfig(source=config.source, model=config.model, network=config.network, transform=config.transform)
-    materials = gather(small, None, (source, transform))
+    materials = open_inputs(small, None, (source, transform))
     batch = materials.batches("test")[0]
     batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
     one = {name: value[:1] for name, value in batch.inputs.items()}

@@ -28,12 +28,12 @@ from weft.training.inference.predictor import load
 from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics, measure
 from weft.training.optim.optimisers import Groups
-from weft.training.run.inputs import Materials, create_network, objective_of, read_source
+from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
 from weft.training.storage.run_folder import open_run
 
 
 @dataclass(frozen=True)
-class FinetuneMaterials(Materials):
+class FinetuneInputs(LabelledInputs):
     """What a fine-tuning run works with: as of any supervised run, but started from trained weights."""
 
     config: FinetuneConfig
@@ -101,7 +101,7 @@ def chance(targets: Tensor) -> float:
     return float(counts.max() / counts.sum())
 
 
-def gather(config: FinetuneConfig, folder: Path | None = None, opened: Any = None) -> FinetuneMaterials:
+def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: Any = None) -> FinetuneInputs:
     """Open what is started from and the source, check that they fit, and size the network to both."""
     check_asked(config)
     carried = folder is not None and config.thawing.frozen and (folder / CARRIED).is_dir()
@@ -115,7 +115,7 @@ def gather(config: FinetuneConfig, folder: Path | None = None, opened: Any = Non
         start.seen(source.modality),
     ]
     network = size_network(config, start, source, transform)
-    return FinetuneMaterials(config, source, transform, network, objective, start, tuple(filter(None, remarks)))
+    return FinetuneInputs(config, source, transform, network, objective, start, tuple(filter(None, remarks)))
 
 
 def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:
@@ -132,7 +132,9 @@ def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:
     return config.test_split
 
 
-def evaluate(path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None) -> Metrics:
+def evaluate_finetuned(
+    path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None
+) -> Metrics:
     """Metrics of a fine-tuned network; those on a frozen encoder read the cached embeddings again."""
     folder, predictor = open_run(path), load(path, encoder)
     config = folder.config()

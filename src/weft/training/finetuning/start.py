@@ -19,7 +19,7 @@ from weft.networks.network import Network
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
-from weft.training.inference.network_folder import read_card
+from weft.training.inference.network_folder import read_metadata
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
 PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
@@ -82,7 +82,7 @@ def read_start(path: str) -> Start:
         raise WeftError(f"{path} is not a folder; give a run of weft, or a downloaded Hugging Face model")
     if is_run(folder):
         check_weights(folder)
-        start = Start(folder, read_card(folder)[1], transforms.load(folder))
+        start = Start(folder, read_metadata(folder)[1], transforms.load(folder))
         if isinstance(start.network, TextConfig) and isinstance(start.transform, TextTransform):
             check_vocabulary(folder, start.transform.tokenizer, start.network)
         return start

@@ -10,10 +10,11 @@ from weft.data.open.source import Source, open_source
 from weft.data.transform.transforms import VectorTransform
 from weft.errors import WeftError
 from weft.training.config import RunConfig
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.predictor import Predictor, load
 from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics, measure
-from weft.training.run.kinds import KINDS, function
+from weft.training.pretraining.config import PretrainConfig
 from weft.training.storage.run_folder import RunFolder, open_run
 
 
@@ -30,9 +31,16 @@ def evaluate_run(
     """
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
-    evaluate = function(KINDS[open_run(path).config().kind].evaluate)
-    metrics: Metrics = evaluate(path, source, split, batch_size, encoder)
-    return metrics
+    config = open_run(path).config()
+    if isinstance(config, PretrainConfig):
+        from weft.training.pretraining.prepare import evaluate_pretrained
+
+        return evaluate_pretrained(path, source, split, batch_size, encoder)
+    if isinstance(config, FinetuneConfig):
+        from weft.training.finetuning.prepare import evaluate_finetuned
+
+        return evaluate_finetuned(path, source, split, batch_size, encoder)
+    return evaluate_classifier(path, source, split, batch_size, encoder)
 
 
 def evaluate_classifier(

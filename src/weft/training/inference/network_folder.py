@@ -31,7 +31,7 @@ PRETRAINED: Any = "words"  # in the place of a task: an encoder that answers not
 
 
 @dataclass(frozen=True)
-class Card:
+class NetworkMetadata:
     """What config.json says beside the network's own configuration: what outputs mean."""
 
     model: str
@@ -50,7 +50,7 @@ class Card:
 
 
 def write_network(
-    folder: Path, card: Card, network: NetworkConfig, weights: dict[str, Tensor], transform: Transform
+    folder: Path, card: NetworkMetadata, network: NetworkConfig, weights: dict[str, Tensor], transform: Transform
 ) -> None:
     """Write a network into `folder`; the weights last, so that a folder with weights is whole."""
     inputs = TOKENIZER if isinstance(transform, TextTransform) else (transforms.FILE,)
@@ -78,7 +78,7 @@ def with_encoder(network: NetworkConfig, folder: Path) -> NetworkConfig:
     return dataclasses.replace(network, encoder=dataclasses.replace(network.encoder, folder=CARRIED))
 
 
-def read_card(folder: Path, encoder: Path | None = None) -> tuple[Card, NetworkConfig]:
+def read_metadata(folder: Path, encoder: Path | None = None) -> tuple[NetworkMetadata, NetworkConfig]:
     """What config.json describes; `encoder` is where the encoder lies that the network stands on, if it was moved."""
     path = folder / "config.json"
     if not path.exists():
@@ -89,7 +89,7 @@ def read_card(folder: Path, encoder: Path | None = None) -> tuple[Card, NetworkC
         network = dataclasses.replace(network, encoder=network.encoder.below(folder, encoder))
     elif encoder is not None:
         raise WeftError(f"the network in {folder} stands on no encoder; leave out --encoder")
-    return stored_card(stored, network, path), network
+    return stored_metadata(stored, network, path), network
 
 
 def section(path: Path) -> dict[str, Any]:
@@ -111,10 +111,10 @@ def stored_network(fields: dict[str, Any], path: Path) -> NetworkConfig:
         raise Damaged(f"{path}: {error}") from error
 
 
-def stored_card(stored: dict[str, Any], network: NetworkConfig, path: Path) -> Card:
+def stored_metadata(stored: dict[str, Any], network: NetworkConfig, path: Path) -> NetworkMetadata:
     """The rest of the section, which must fit the network."""
     pretrained = stored.get("task") == PRETRAINED
-    card = validated(Card, {**stored, "task": "classes"} if pretrained else stored, path)
+    card = validated(NetworkMetadata, {**stored, "task": "classes"} if pretrained else stored, path)
     if pretrained:
         return dataclasses.replace(card, task=PRETRAINED)
     two = card.task != "binary" or len(card.classes) == 2
@@ -126,9 +126,9 @@ def stored_card(stored: dict[str, Any], network: NetworkConfig, path: Path) -> C
     return card
 
 
-def read_network(folder: Path, encoder: Path | None = None) -> tuple[Card, Network, Transform]:
+def read_network(folder: Path, encoder: Path | None = None) -> tuple[NetworkMetadata, Network, Transform]:
     """A network with its weights, and the transform that its inputs need."""
-    card, config = read_card(folder, encoder)
+    card, config = read_metadata(folder, encoder)
     transform = transforms.load(folder)
     require_inputs(config, transform, folder)
     return card, build_stored(config, folder / "model.safetensors", folder / "config.json").eval(), transform

@@ -16,7 +16,7 @@ from weft.data.transform.transforms import ImageTransform, TextTransform, Transf
 from weft.errors import WeftError
 from weft.networks.network import Network
 from weft.training.inference.arrays import checked_text, is_picture, listed, rows_of, stacked
-from weft.training.inference.network_folder import Card, read_network, write_network
+from weft.training.inference.network_folder import NetworkMetadata, read_network, write_network
 from weft.training.metrics import class_probabilities
 
 
@@ -24,7 +24,7 @@ from weft.training.metrics import class_probabilities
 class Predictor:
     """A network with its classes and the transform that its inputs need."""
 
-    card: Card
+    card: NetworkMetadata
     network: Network
     transform: Transform
 

@@ -17,7 +17,7 @@ from weft.training.loop.display import Silent
 from weft.training.loop.loop import advance
 from weft.training.loop.progress import Progress, capture
 from weft.training.run.context import Run
-from weft.training.run.inputs import gather
+from weft.training.run.inputs import open_inputs
 from weft.training.run.lifecycle import assemble
 from weft.training.storage.checkpoints import Checkpoint, CheckpointStore
 from weft.training.storage.metrics_log import Event, Journal, read_events
@@ -97,10 +97,10 @@ def reconstruct(folder: RunFolder) -> Run:
     """The run as it was at step 0."""
     config, plan = folder.config(), folder.plan()
     team = join(config.execution.device, "auto")
-    materials = gather(config, folder.path)
+    inputs = open_inputs(config, folder.path)
     assert plan is not None
-    materials.require(plan.fingerprint)
-    run = assemble(folder, config, plan, team, materials, Silent())
+    inputs.require(plan.fingerprint)
+    run = assemble(folder, config, plan, team, inputs, Silent())
     if plan.compile:
         run.core.compile()
     return run

@@ -23,7 +23,7 @@ Kind = Literal["not a number", "diverged", "never left chance"]
 
 
 @dataclass(frozen=True)
-class Trouble:
+class TrainingIssue:
     """What went wrong, where and when."""
 
     kind: Kind
@@ -41,12 +41,12 @@ class Trouble:
 
 
 @dataclass
-class Watch:
+class DivergenceMonitor:
     """What has been seen so far; part of a checkpoint."""
 
     first: float | None = None
     lowest: float = math.inf
-    left_chance: bool = False
+    beats_constant_guess: bool = False
     low: float = math.inf
     """the loss when it last fell noticeably, and for how many judgements that counts as falling"""
     falling: int = 0
@@ -68,11 +68,11 @@ class Watch:
         chance = guess if chance is None else chance
         usual = max(guess, chance)
         self.first = loss if self.first is None else self.first
-        self.left_chance = self.left_chance or loss < LEARNING * usual
+        self.beats_constant_guess = self.beats_constant_guess or loss < LEARNING * usual
         patient = self.fell(loss) or patient or loss < FALLEN * self.first
         if self.collapsed(loss, chance, guess, evidence) or loss > DIVERGED * max(self.first, usual):
             return "diverged"
-        if not self.left_chance and not patient:
+        if not self.beats_constant_guess and not patient:
             return "never left chance"
         return None
 
@@ -108,7 +108,7 @@ def concerned(kind: Kind, norms: Norms) -> str:
 
 def at_chance(record: dict[str, Any]) -> str | None:
     """A sentence about a finished run that learnt nothing, by its training loss or by its answers; else None."""
-    if not record.get("left_chance", True):
+    if not record.get("beats_constant_guess", True):
         return "it never left chance: the training loss stayed that of a guess"
     metrics = record["metrics"]
     chance, low = metrics.get("chance"), metrics.get("accuracy_interval", [1.0])[0]

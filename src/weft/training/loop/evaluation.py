@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from weft.training.distributed import Alone, Team, fill
+from weft.training.distributed import Distributed, SingleProcess, fill
 
 
 @torch.no_grad()
-def outputs_of(net: nn.Module, batches: Iterable[Any], team: Team | None = None) -> tuple[Tensor, Tensor]:
+def outputs_of(net: nn.Module, batches: Iterable[Any], team: Distributed | None = None) -> tuple[Tensor, Tensor]:
     """Outputs (n, K) and targets (n,) of all examples, on the CPU, the same on every rank."""
-    team = team or Alone()
+    team = team or SingleProcess()
     net.eval()
     outputs, targets = [], []
     for batch in batches:

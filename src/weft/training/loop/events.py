@@ -13,7 +13,7 @@ from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.nn.noise import example_noise
 from weft.training.distributed import scaling_for, whole
-from weft.training.loop.divergence import Kind, Norms, Trouble, concerned
+from weft.training.loop.divergence import Kind, Norms, TrainingIssue, concerned
 from weft.training.loop.evaluation import outputs_of, weights_of
 from weft.training.loop.progress import Best, Progress, capture, restore
 from weft.training.run.context import Run
@@ -35,7 +35,7 @@ def waiting(batches: Iterable[Batch], progress: Progress) -> Iterator[Batch]:
         yield batch
 
 
-def log(run: Run, progress: Progress, batch: Batch, lr: float, norms: Norms) -> Trouble | None:
+def log(run: Run, progress: Progress, batch: Batch, lr: float, norms: Norms) -> TrainingIssue | None:
     """Add a point to the curve and judge the mean loss since the last one."""
     batches = max(progress.loss_count, 1)
     loss, chance = (total / batches for total in totals(run, progress))
@@ -111,7 +111,7 @@ def save(run: Run, progress: Progress) -> None:
     if run.team.rank == 0:
         run.store.save(checkpoint)
         due = [step for step in run.store.steps() if run.plan.due_checkpoint(step)]
-        run.store.prune({*due[-2:], progress.step, *([] if progress.watch.left_chance else due[:1])})
+        run.store.prune({*due[-2:], progress.step, *([] if progress.watch.beats_constant_guess else due[:1])})
     progress.saving += time.perf_counter() - started
 
 
@@ -127,7 +127,7 @@ def resume(run: Run, checkpoint: Checkpoint) -> Progress:
     return progress
 
 
-def roll_back(run: Run, progress: Progress, trouble: Trouble) -> None:
+def roll_back(run: Run, progress: Progress, trouble: TrainingIssue) -> None:
     """Return to the last good state with a smaller rate; gives up after ROLLBACKS times.
 
     Only checkpoints at steps of the plan count, not those of an interruption: the course must not depend on those.
@@ -155,17 +155,17 @@ def roll_back(run: Run, progress: Progress, trouble: Trouble) -> None:
 class TrainingFailed(WeftError):
     """Training went wrong more often than it may be rolled back."""
 
-    def __init__(self, trouble: Trouble, progress: Progress) -> None:
+    def __init__(self, trouble: TrainingIssue, progress: Progress) -> None:
         tried = f"after {len(progress.rollbacks)} roll-backs" if progress.rollbacks else "with nothing to go back to"
         super().__init__(f"{trouble}, {tried}; use a smaller --lr, --lr auto, or a longer --warmup-epochs")
 
 
 def explain(
     run: Run, progress: Progress, batch: Batch, kind: Kind, norms: Norms, loss: float = float("nan")
-) -> Trouble:
+) -> TrainingIssue:
     """Name the layer concerned: for a NaN the first whose output is not finite, else by the norms."""
     layer = first_not_finite(run, progress, batch) if kind == "not a number" else None
-    return Trouble(kind, progress.step, run.team.share(layer or concerned(kind, norms)), loss)
+    return TrainingIssue(kind, progress.step, run.team.share(layer or concerned(kind, norms)), loss)
 
 
 @torch.no_grad()

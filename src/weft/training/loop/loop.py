@@ -18,7 +18,7 @@ from torch import Tensor
 from weft.data.batch.loader import Batch
 from weft.nn.noise import example_noise
 from weft.training.distributed import Scaling
-from weft.training.loop.divergence import NormProbe, Norms, Trouble
+from weft.training.loop.divergence import NormProbe, Norms, TrainingIssue
 from weft.training.loop.events import evaluate, explain, log, roll_back, save, waiting
 from weft.training.loop.progress import Progress
 from weft.training.optim.schedules import rate
@@ -53,7 +53,7 @@ def stalled(run: Run, progress: Progress) -> bool:
     return patience is not None and progress.best.step > 0 and progress.step - progress.best.step >= patience
 
 
-def advance(run: Run, progress: Progress, batch: Batch) -> Trouble | None:
+def advance(run: Run, progress: Progress, batch: Batch) -> TrainingIssue | None:
     """One step: set the rate, update the weights, keep the books. Returns what went wrong, if anything."""
     plan, step = run.plan, progress.step
     lr = plan.lr * progress.rate_scale * rate(run.config.optimisation.sched, step, plan.steps, plan.warmup)

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from weft.disk import Damaged, validated
 from weft.training.distributed import Scaling, fill, is_sharded, whole
-from weft.training.loop.divergence import Watch
+from weft.training.loop.divergence import DivergenceMonitor
 from weft.training.storage.checkpoints import Checkpoint
 from weft.training.storage.record_schema import Count, Number
 
@@ -48,7 +48,7 @@ class BestNumbers:
 class Numbers:
     """Of the progress, what a manifest keeps."""
 
-    watch: Watch
+    watch: DivergenceMonitor
     scaling: Scaling
     step: Count
     rate_scale: Number
@@ -70,7 +70,7 @@ class Numbers:
 class Progress:
     """The part of a run's state that moves."""
 
-    watch: Watch = field(default_factory=Watch)
+    watch: DivergenceMonitor = field(default_factory=DivergenceMonitor)
     scaling: Scaling = field(default_factory=Scaling)
     step: int = 0
     """updates made"""

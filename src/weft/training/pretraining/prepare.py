@@ -29,7 +29,7 @@ from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured
 from weft.networks.weights.outline import fill
 from weft.training.inference.evaluate import require_there
-from weft.training.inference.network_folder import PRETRAINED, Card, write_network
+from weft.training.inference.network_folder import PRETRAINED, NetworkMetadata, write_network
 from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics
 from weft.training.optim.optimisers import Groups
@@ -45,7 +45,7 @@ Opened = tuple[Corpus, Tokenizer]
 
 
 @dataclass(frozen=True)
-class PretrainingMaterials:
+class PretrainInputs:
     """What the configuration of a pre-training run names, opened and made."""
 
     config: PretrainConfig
@@ -157,7 +157,7 @@ class PretrainingMaterials:
             return
         parts = {part: split_off(weights, f"{part}.") for part in ("encoder", "heads")}
         write_bytes(folder / HEADS, safetensors.torch.save(parts["heads"]))
-        card = Card(self.config.model, PRETRAINED, [])
+        card = NetworkMetadata(self.config.model, PRETRAINED, [])
         write_network(folder, card, self.network, parts["encoder"], self.transform)
 
 
@@ -172,7 +172,9 @@ def open_data(config: PretrainConfig) -> Opened:
     return corpus, tokenizer_of(corpus, config.transform)
 
 
-def gather(config: PretrainConfig, folder: Path | None = None, opened: Opened | None = None) -> PretrainingMaterials:
+def open_pretraining(
+    config: PretrainConfig, folder: Path | None = None, opened: Opened | None = None
+) -> PretrainInputs:
     """Open the corpus, load or train the tokeniser (or take the one in `folder`) and size the network to it."""
     check_names(config)
     corpus = opened[0] if opened else open_corpus(config.source, config.reading)
@@ -180,11 +182,11 @@ def gather(config: PretrainConfig, folder: Path | None = None, opened: Opened | 
         tokenizer = Tokenizer.load(folder)[0]
     else:
         tokenizer = opened[1] if opened else tokenizer_of(corpus, config.transform)
-    materials = PretrainingMaterials(config, corpus, tokenizer, size_network(config, tokenizer))
-    size, rows = config.optimisation.batch_size, len(materials.sequences["train"])
+    inputs = PretrainInputs(config, corpus, tokenizer, size_network(config, tokenizer))
+    size, rows = config.optimisation.batch_size, len(inputs.sequences["train"])
     if size > rows:
         raise WeftError(f"a batch of {size} is larger than the {rows} training sequences; use --batch-size {rows}")
-    return materials
+    return inputs
 
 
 def check_names(config: PretrainConfig) -> None:
@@ -216,7 +218,9 @@ def size_network(config: PretrainConfig, tokenizer: Tokenizer) -> TextTokensConf
     return network
 
 
-def evaluate(path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None) -> Metrics:
+def evaluate_pretrained(
+    path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None
+) -> Metrics:
     """The metrics of a finished pre-training run on its own corpus or another, cut by its tokeniser."""
     config = open_run(path).config()
     assert isinstance(config, PretrainConfig)
@@ -227,16 +231,16 @@ def evaluate(path: Path, source: str | None, split: str, batch_size: int, encode
     else:
         config = replace(config, source=source, reading=CorpusConfig())
     config = replace(config, optimisation=replace(config.optimisation, batch_size=batch_size))
-    materials = gather_for_evaluation(config, path)
-    core = materials.create()
+    inputs = open_for_evaluation(config, path)
+    core = inputs.create()
     fill(core.encoder, path / "model.safetensors")
     fill(core.heads, path / HEADS)
-    outputs, targets = outputs_of(core, materials.batches(split))
-    return {"examples": len(targets), **materials.measure(outputs, targets)}
+    outputs, targets = outputs_of(core, inputs.batches(split))
+    return {"examples": len(targets), **inputs.measure(outputs, targets)}
 
 
-def gather_for_evaluation(config: PretrainConfig, path: Path) -> PretrainingMaterials:
-    """As `gather`, but any batch size will do."""
+def open_for_evaluation(config: PretrainConfig, path: Path) -> PretrainInputs:
+    """As `open_pretraining`, but any batch size will do."""
     tokenizer = Tokenizer.load(path)[0]
     corpus = open_corpus(config.source, config.reading)
-    return PretrainingMaterials(config, corpus, tokenizer, size_network(config, tokenizer))
+    return PretrainInputs(config, corpus, tokenizer, size_network(config, tokenizer))

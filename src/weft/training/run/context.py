@@ -9,7 +9,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from weft.data.batch.loader import Batches
-from weft.training.distributed import Team
+from weft.training.distributed import Distributed
 from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.objective import Goal
 from weft.training.run.kinds import AnyConfig
@@ -37,7 +37,7 @@ class Run:
 
     config: AnyConfig
     plan: Plan
-    team: Team
+    team: Distributed
     core: nn.Module
     net: nn.Module
     optimiser: Optimizer

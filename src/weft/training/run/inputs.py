@@ -1,7 +1,7 @@
 """From a configuration to the things a run works with: source, transform, batches, network, objective.
 
-`gather` serves every kind of run. What it returns answers the questions of `Ingredients`; `Materials` is that of a
-supervised run, and others (pre-training, fine-tuning) bring or derive their own.
+`open_inputs` serves every kind of run and returns `RunInputs`; `LabelledInputs` is that of a supervised run, and
+others (pre-training, fine-tuning) bring or derive their own.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ from weft.networks.registry import REGISTRY, build, configured, list_models
 from weft.nn.initialisation import seeded
 from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
-from weft.training.inference.network_folder import Card, write_network
+from weft.training.finetuning.config import FinetuneConfig
+from weft.training.inference.network_folder import NetworkMetadata, write_network
 from weft.training.metrics import Metrics, measure
 from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optim.optimisers import Groups
-from weft.training.run.kinds import KINDS, AnyConfig, function
+from weft.training.pretraining.config import PretrainConfig
+from weft.training.run.kinds import AnyConfig
 from weft.training.storage.predictions import predictions, write_predictions
 
 INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network
 
 
-class Ingredients(Protocol):
+class RunInputs(Protocol):
     """What a session asks of the things that a run works with, whatever its kind."""
 
     @property
@@ -83,7 +85,7 @@ class Ingredients(Protocol):
 
 
 @dataclass(frozen=True)
-class Materials:
+class LabelledInputs:
     """What the configuration of a supervised run names, opened and made."""
 
     config: RunConfig
@@ -138,7 +140,7 @@ class Materials:
         write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
         if weights is not None:
             pairs = self.source.modality == "pair"
-            card = Card(
+            card = NetworkMetadata(
                 self.config.model, objective.task, self.source.classes, objective.centre, objective.scale, pairs
             )
             write_network(folder, card, self.network, weights, self.transform)
@@ -171,15 +173,23 @@ def thinned(source: Source, share: float) -> Source:
 
 
 @overload
-def gather(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials: ...
+def open_inputs(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> LabelledInputs: ...
 @overload
-def gather(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Ingredients: ...
-def gather(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Any:
+def open_inputs(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> RunInputs: ...
+def open_inputs(config: AnyConfig, folder: Path | None = None, opened: Any = None) -> Any:
     """What a run of any kind works with; what is stored in `folder` is used again, and `opened` need not be opened."""
-    return function(KINDS[config.kind].gather)(config, folder, opened)
+    if isinstance(config, PretrainConfig):
+        from weft.training.pretraining.prepare import open_pretraining
+
+        return open_pretraining(config, folder, opened)
+    if isinstance(config, FinetuneConfig):
+        from weft.training.finetuning.prepare import open_finetuning
+
+        return open_finetuning(config, folder, opened)
+    return open_labelled(config, folder, opened)
 
 
-def gather_labelled(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> Materials:
+def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened | None = None) -> LabelledInputs:
     """Open the source, fit the transform (or load the one in `folder`) and size the network to both."""
     check_names(config)
     source = opened[0] if opened else read_source(config)
@@ -190,7 +200,7 @@ def gather_labelled(config: RunConfig, folder: Path | None = None, opened: Opene
     else:
         transform = opened[1] if opened else fit(source, config.transform)
     objective = objective_of(source, config.objective)
-    return Materials(config, source, transform, size_network(config, source, transform), objective)
+    return LabelledInputs(config, source, transform, size_network(config, source, transform), objective)
 
 
 def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:

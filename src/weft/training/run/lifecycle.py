@@ -14,10 +14,11 @@ import torch
 from torch import nn
 
 from weft import machine, supervision
+from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.cost import total_macs
-from weft.training.distributed import Team, join, scaling_for
+from weft.training.distributed import Distributed, join, scaling_for
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
 from weft.training.loop.evaluation import outputs_of, weights_of
@@ -27,13 +28,13 @@ from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.run import probe, rehearsal
 from weft.training.run.context import Run
-from weft.training.run.inputs import Ingredients, gather
+from weft.training.run.inputs import RunInputs, open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.memory import gigabytes
 from weft.training.run.plan import Plan
 from weft.training.storage import run_folder
 from weft.training.storage.checkpoints import CheckpointStore
-from weft.training.storage.disposal import discard_early, missing_folders
+from weft.training.storage.disposal import discard_early
 from weft.training.storage.metrics_log import Journal
 from weft.training.storage.record import make_record
 from weft.training.storage.run_folder import TRAINING, RunFolder
@@ -67,7 +68,7 @@ def start(
     folder, made = RunFolder(path), missing_folders(path)
     lock = run_folder.create(path, config) if team.rank == 0 else None
     try:
-        return work(folder, config, team, display or choose_display(team.rank), started, opened, known, lock)
+        return run_in_folder(folder, config, team, display or choose_display(team.rank), started, opened, known, lock)
     except WeftError:
         if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
             discard_early(path, made)
@@ -95,7 +96,7 @@ def resume(
     check_strategy(config)
     lock = folder.lock(ENDING) if team.rank == 0 else None
     try:
-        return work(folder, config, team, display or choose_display(team.rank), started, opened, None, lock)
+        return run_in_folder(folder, config, team, display or choose_display(team.rank), started, opened, None, lock)
     finally:
         if lock is not None:
             lock.release()
@@ -106,10 +107,10 @@ def check_strategy(config: AnyConfig) -> None:
         raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
 
 
-def work(
+def run_in_folder(
     folder: RunFolder,
     config: AnyConfig,
-    team: Team,
+    team: Distributed,
     display: Silent,
     started: float,
     opened: Any,
@@ -124,33 +125,34 @@ def work(
 
     supervision.concerns(folder.path)
     enter("reading the data")
-    materials = gather(config, folder.path, opened)
+    inputs = open_inputs(config, folder.path, opened)
     plan = folder.plan()
     if plan is not None:
-        materials.require(plan.fingerprint)
-    run = assemble(folder, config, plan or known, team, materials, display)
-    rehearsal.require_format(run.plan.precision, team.device.type)
+        inputs.require(plan.fingerprint)
+    run = assemble(folder, config, plan or known, team, inputs, display)
+    if run.plan.precision != "float32":
+        rehearsal.require_format(run.plan.precision, team.device.type)
     enter("measuring before the first step")
-    run, progress = set_out(run, folder, started, known) if plan is None else pick_up(run)
-    announce(run, materials, display)
+    run, progress = measure_plan(run, folder, started, known) if plan is None else restore(run)
+    announce(run, inputs, display)
     enter(TRAINING)
-    return carry_out(run, progress, folder, materials, display)
+    return train_and_record(run, progress, folder, inputs, display)
 
 
 def assemble(
-    folder: RunFolder, config: AnyConfig, plan: Plan | None, team: Team, materials: Ingredients, display: Silent
+    folder: RunFolder, config: AnyConfig, plan: Plan | None, team: Distributed, inputs: RunInputs, display: Silent
 ) -> Run:
     """The network, its optimiser and its batches, at step 0."""
-    loaders = {name: materials.batches(name, team.rank, team.world) for name in ("train", "validation")}
-    plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, materials.fingerprint)
+    loaders = {name: inputs.batches(name, team.rank, team.world) for name in ("train", "validation")}
+    plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, inputs.fingerprint)
     set_threads(plan.threads, team.world)
     machine.keep_freed_memory()
-    core = materials.create()
+    core = inputs.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
-        materials.save_transform(folder.path)
+        inputs.save_transform(folder.path)
     net = team.place(core)
     team.use(plan.precision)
-    groups = materials.groups(core)
+    groups = inputs.groups(core)
     return Run(
         config=config,
         plan=plan,
@@ -158,7 +160,7 @@ def assemble(
         core=core,
         net=net,
         optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
-        objective=materials.objective,
+        objective=inputs.objective,
         ema=MovingAverage(core, config.optimisation.model_ema) if config.optimisation.model_ema else None,
         train=loaders["train"],
         validation=loaders["validation"],
@@ -176,7 +178,7 @@ def set_threads(threads: int, world: int) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-def set_out(run: Run, folder: RunFolder, started: float, known: Plan | None) -> tuple[Run, Progress]:
+def measure_plan(run: Run, folder: RunFolder, started: float, known: Plan | None) -> tuple[Run, Progress]:
     """Measure the plan, unless it is known, and store it: from here on the run can be resumed."""
     plan = probe.measure(run, started) if known is None else probe.adopt(run, known)
     if run.team.rank == 0:
@@ -187,7 +189,7 @@ def set_out(run: Run, folder: RunFolder, started: float, known: Plan | None) -> 
     return run, replace(Progress.begin(run.team.device), scaling=scaling_for(plan.precision))
 
 
-def pick_up(run: Run) -> tuple[Run, Progress]:
+def restore(run: Run) -> tuple[Run, Progress]:
     """Return to the newest sound checkpoint."""
     assert run.store is not None
     if run.plan.compile:
@@ -200,10 +202,10 @@ def pick_up(run: Run) -> tuple[Run, Progress]:
     return run, progress
 
 
-def announce(run: Run, materials: Ingredients, display: Silent) -> None:
+def announce(run: Run, inputs: RunInputs, display: Silent) -> None:
     """Say what is about to happen: the probe's predictions and what the source decided."""
     plan, parameters = run.plan, sum(p.numel() for p in run.core.parameters())
-    for note in [*materials.notes, *cautions(run)]:
+    for note in [*inputs.notes, *cautions(run)]:
         display.say(note)
     epochs = plan.steps / plan.steps_per_epoch
     form = f"{plan.precision}{', compiled' if plan.compile else ''}, {plan.threads} threads"
@@ -225,40 +227,38 @@ def cautions(run: Run) -> list[str]:
     return [f"batch norm sees micro-batches of {size}, so --accumulate {parts} is not the same as the whole batch"]
 
 
-def carry_out(run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, display: Silent) -> Outcome:
+def train_and_record(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, display: Silent) -> Outcome:
     """Train; then report, or leave a resumable folder behind."""
     with Signals() as signals:
         try:
             done = train(run, progress, signals.received)
         except TrainingFailed as failure:
-            finish(run, progress, folder, materials, {"status": "failed", "reason": str(failure)})
+            finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure)})
             raise
         finally:
             display.end()
             run.journal.close()
     if not done:
         return Outcome(folder.path, None, signals.number)
-    return Outcome(folder.path, finish(run, progress, folder, materials, {"status": "finished"}))
+    return Outcome(folder.path, finish(run, progress, folder, inputs, {"status": "finished"}))
 
 
-def finish(
-    run: Run, progress: Progress, folder: RunFolder, materials: Ingredients, facts: dict[str, Any]
-) -> dict[str, Any]:
+def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, facts: dict[str, Any]) -> dict[str, Any]:
     """Report the best weights on the test split, which is read here and nowhere else, and write what came out."""
     best = progress.best.weights or None
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
-        outputs, targets = outputs_of(run.net, materials.batches("test", run.team.rank, run.team.world), run.team)
+        outputs, targets = outputs_of(run.net, inputs.batches("test", run.team.rank, run.team.world), run.team)
     facts |= {
         "metric": run.objective.metric,
-        "metrics": materials.measure(outputs, targets),
-        "source": materials.described(),
+        "metrics": inputs.measure(outputs, targets),
+        "source": inputs.described(),
         "parameters": sum(p.numel() for p in run.core.parameters()),
-        "multiply_adds": total_macs(materials.network),
+        "multiply_adds": total_macs(inputs.network),
     }
     record = make_record(run, progress, folder.path, facts)
     if run.team.rank == 0:
-        materials.keep(folder.path, best, outputs, targets)
+        inputs.keep(folder.path, best, outputs, targets)
         folder.write_record(record)
     return record
 

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.nn.noise import example_noise
+from weft.nn.saved_activations import saved_bytes
 
 CPU = torch.device("cpu")
 MARGIN = 1.15  # buffers of the backward pass and the allocator's waste, beyond what autograd keeps
-
-
-def saved_bytes(forward: Callable[[], Tensor]) -> int:
-    """Bytes that autograd keeps for the backward pass of `forward()`."""
-    seen: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        seen[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = forward()
-    del result
-    return sum(seen.values())
 
 
 def bytes_per_example(net: nn.Module, batch: Batch) -> float:

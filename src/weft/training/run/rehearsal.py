@@ -229,7 +229,7 @@ def rehearsed(folder: Path, device: str, threads: int) -> Run:
     from weft.training.distributed import join
     from weft.training.loop.display import Silent
     from weft.training.run import lifecycle
-    from weft.training.run.inputs import gather
+    from weft.training.run.inputs import open_inputs
     from weft.training.storage.run_folder import RunFolder, open_run
 
     config = open_run(folder).config()
@@ -239,7 +239,7 @@ def rehearsed(folder: Path, device: str, threads: int) -> Run:
     config = dataclasses.replace(config, execution=execution)
     team = join(device, "auto")
     with tempfile.TemporaryDirectory() as path:
-        return lifecycle.assemble(RunFolder(Path(path)), config, None, team, gather(config, folder), Silent())
+        return lifecycle.assemble(RunFolder(Path(path)), config, None, team, open_inputs(config, folder), Silent())
 
 
 def first_loss(run: Run, precision: Precision) -> float:

@@ -57,11 +57,6 @@ def foreign_files(run: Path) -> list[Path]:
     return [*strangers(run, {*EARLY, CARRIED, "checkpoints"}), *foreign_checkpoints(run / "checkpoints"), *carried]
 
 
-def missing_folders(run: Path) -> list[Path]:
-    """The folders that a new run makes, the innermost first."""
-    return [folder for folder in (run, *run.parents) if not folder.exists()]
-
-
 def discard_early(run: Path, made: Collection[Path] = ()) -> None:
     """Delete the files of a run that never began, its folder, and those `made` for it, if nothing else is in them."""
     discard_checkpoints(run / "checkpoints")

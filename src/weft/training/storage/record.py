@@ -30,7 +30,7 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
         "epochs": progress.step / run.plan.steps_per_epoch,
         "best_step": progress.best.step,
         "rollbacks": progress.rollbacks,
-        "left_chance": progress.watch.left_chance,
+        "beats_constant_guess": progress.watch.beats_constant_guess,
         "throughput": examples / max(progress.seconds, 1e-9),
         "wall_seconds": progress.seconds,
         "cpu_seconds": progress.cpu_seconds,

@@ -102,7 +102,7 @@ class Record:
     wall_seconds: Number
     cost: Number
     environment: Place = field(default_factory=Place)
-    left_chance: bool = True
+    beats_constant_guess: bool = True
     multiply_adds: Count = 0
     throughput: Number = 0.0
     cpu_seconds: Number = 0.0
