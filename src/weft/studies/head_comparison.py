@@ -14,8 +14,9 @@ import numpy as np
 
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, carry_out, choose_schedule
+from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.results.load import Result, collect, describe, scores_of
 from weft.studies.statistics.intervals import Estimate, difference
@@ -42,7 +43,7 @@ def finetune_all(
     name = name_of(config)
     configs = head_configs(config) if heads else {name: replace(config, model=name)}
     with driving(folder), Pool() as pool:
-        facts = pool.first("look", config)
+        facts = pool.first(tasks.look, config)
         jobs = [
             Job(candidate, replace(made, seed=config.seed + number), facts.fingerprint)
             for number in range(seeds)
@@ -52,7 +53,7 @@ def finetune_all(
         study = Study(folder, title, facts, [as_candidate(*item) for item in configs.items()], jobs, command=command)
         choose_schedule(pool, configs.values(), say)
         study.save()
-        carry_out(study, pool, jobs, say)
+        run_jobs(study, pool, jobs, say)
     return study
 
 

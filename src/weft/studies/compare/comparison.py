@@ -19,8 +19,9 @@ from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.rate_search import best_rates, rates, short_run_rate, trial
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, Say, carry_out, choose_schedule
+from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
 from weft.training.config import (
@@ -121,7 +122,7 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool,
     ):
         before = earlier(folder, say)
-        facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
+        facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         candidates = make_candidates(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
         study = replace(plan(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
@@ -129,8 +130,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         if any(not study.done(job) for job in study.jobs):
             schedule(pool, asked, study, say)
         study = tuned(asked, study, pool, say)
-        carry_out(study, pool, study.jobs, say)
-        measure_inference(study, pool, say)
+        run_jobs(study, pool, study.jobs, say)
+        measure_speeds(study, pool, say)
         try:
             keep_mistakes(study, pool)
         except WeftError as error:
@@ -246,7 +247,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         for rate in rates(job.config.optimisation.opt, trials)
     ]
     say(f"{trials} learning rates for each candidate, judged on the validation split")
-    carry_out(study, pool, tried, say)
+    run_jobs(study, pool, tried, say)
     best = best_rates(study, tried)
     jobs = [
         replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.candidate])))
@@ -265,14 +266,14 @@ def announce(study: Study, say: Say) -> None:
     say(f"{len(study.candidates)} candidates, {study.budget}; {len(study.jobs)} runs in {study.folder}")
 
 
-def measure_inference(study: Study, pool: Pool, say: Say) -> None:
+def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
     """Speed and latency of one network of each candidate, on one thread; nothing else runs but others of these."""
     first: dict[str, Path] = {}
     fixed = {candidate.name for candidate in study.candidates if candidate.fixed}
     for job in study.jobs:
         if job.candidate not in first and job.candidate not in fixed and study.finished(job):
             first[job.candidate] = study.run_folder(job).path
-    for trouble in pool.spread("inference", list(first.values())):
+    for trouble in pool.spread(tasks.inference_speed, list(first.values())):
         say(f"a speed in use is missing: {trouble}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Facts
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Job
 from weft.studies.experiments.text_tables.design import ENCODER, PERPLEXITY, Entrant
@@ -24,7 +25,7 @@ class Known:
 
 def task_facts(asked: Asked, task: str, pool: Pool) -> Facts:
     """What is known of a task's source; one that holds no labelled text is refused."""
-    found: Facts = pool.first("look", from_scratch(asked, asked.entrants[0], task, 0))
+    found: Facts = pool.first(tasks.look, from_scratch(asked, asked.entrants[0], task, 0))
     if found.modality != "text" or found.task not in ("binary", "classes"):
         raise WeftError(f"{asked.tasks[task]} holds no texts with classes; name tasks that do with --tasks")
     return found

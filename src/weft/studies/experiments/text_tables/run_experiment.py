@@ -11,8 +11,9 @@ from dataclasses import replace
 from weft.errors import WeftError
 from weft.networks.cost import total_parameters
 from weft.studies.compare.candidates import Candidate, Facts, group_of
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving, status
-from weft.studies.engine.runner import Pool, carry_out
+from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.experiments.text_tables.design import Entrant
 from weft.studies.experiments.text_tables.forecast import Prediction, needs, plan_lines, read_prediction
@@ -37,7 +38,7 @@ def go_on(asked: Asked, stored: Prediction | None, paper: bool) -> None:
         asked.say(f"all {count} runs have ended already")
         return
     with Pool(stored.workers if stored else 1 if paper else None) as pool:
-        known = look(asked, pool)
+        known = look_at_sources(asked, pool)
         prediction = stored or predict(asked, pool, known)
         prediction.save(asked.folder)
         pool.threads = prediction.threads
@@ -45,7 +46,7 @@ def go_on(asked: Asked, stored: Prediction | None, paper: bool) -> None:
         study.save()
         announce(asked, study, prediction)
         for stage in stages:
-            carry_out(study, pool, stage, asked.say)
+            run_jobs(study, pool, stage, asked.say)
 
 
 def has_gpu() -> bool:
@@ -88,14 +89,14 @@ def all_done(asked: Asked) -> int:
     return len(runs) if done and len(seeds) == asked.seeds else 0
 
 
-def look(asked: Asked, pool: Pool) -> Known:
+def look_at_sources(asked: Asked, pool: Pool) -> Known:
     """What the runs have to know of the corpus and of the tasks."""
     encoder = trained_encoder(asked.encoder) if asked.encoder is not None else ""
-    corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
-    tasks = {task: task_facts(asked, task, pool) for task in asked.tasks}
-    seen = [task for task, facts in tasks.items() if asked.tasks[task] == asked.source and facts.held_out]
+    corpus: Facts = pool.first(tasks.look, pretraining(asked, asked.entrants[0], 0, 1, 1))
+    labelled = {task: task_facts(asked, task, pool) for task in asked.tasks}
+    seen = [task for task, facts in labelled.items() if asked.tasks[task] == asked.source and facts.held_out]
     notes = [f"pre-training reads the texts that {task} is judged on, without their labels" for task in seen]
-    return Known(replace(corpus, notes=[*corpus.notes, *notes]), tasks, encoder)
+    return Known(replace(corpus, notes=[*corpus.notes, *notes]), labelled, encoder)
 
 
 def trained_encoder(folder: str) -> str:

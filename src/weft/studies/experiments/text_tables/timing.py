@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import WeftError
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, choose_schedule
 from weft.studies.experiments.text_tables.design import ENCODER, PERPLEXITY
 from weft.studies.experiments.text_tables.forecast import Prediction
@@ -71,8 +72,8 @@ def timed(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[floa
     for first in range(0, len(configs), width):
         wave = [configs[number % len(configs)] for number in range(first, first + width)]  # the last one filled up
         for worker, config in zip(pool.workers, wave, strict=True):
-            worker.ask("run_seconds", config, pool.threads, asked.scale.probe)
-        found += pool.answers("run_seconds", pool.workers)
+            worker.ask(tasks.run_seconds, config, pool.threads, asked.scale.probe)
+        found += pool.answers(tasks.run_seconds, pool.workers)
     return found[: len(configs)]
 
 
