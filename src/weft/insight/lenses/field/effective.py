@@ -1,4 +1,4 @@
-"""The effective receptive field (C7), measured: how strongly each input pixel, or word, moves a value in the middle.
+"""The effective receptive field, measured: how strongly each input pixel, or word, moves a value in the middle.
 
 For a layer's output y at its middle position, the energy at input position p is the sum over output channels and input
 channels of (∂y/∂x_p)², averaged over examples. Random signs over the output channels give it in one backward pass: the

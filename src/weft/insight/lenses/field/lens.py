@@ -1,4 +1,4 @@
-"""The lens `field` (C7): the receptive field in theory beside the measured one, through depth and through training."""
+"""The lens `field`: the receptive field in theory beside the measured one, through depth and through training."""
 
 from __future__ import annotations
 

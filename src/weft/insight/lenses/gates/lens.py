@@ -1,4 +1,4 @@
-"""The lens `gates` (M1, M3, M5): what each layer's matrix over tokens looks like, how Toeplitz and how local it is.
+"""The lens `gates`: what each layer's matrix over tokens looks like, how Toeplitz and how local it is.
 
 All families are on one scale; every figure stands beside the same one for the matrix with its rows shuffled.
 """
@@ -62,7 +62,7 @@ def gates(subject: Subject, asked: GatesOptions) -> Finding:
         "families": Picture(chart(every), "How local and how shift-invariant each layer is"),
         **drawn(subject, own),
     }
-    record: dict[str, Any] = {"runs": {name: [told(each) for each in layers] for name, layers in every.items()}}
+    record: dict[str, Any] = {"runs": {name: [as_record(each) for each in layers] for name, layers in every.items()}}
     said = sentence(every)
     if asked.project:
         projection = projected(subject, asked.examples)
@@ -96,7 +96,7 @@ def measured(subject: Subject, examples: int) -> list[Measured]:
     return result
 
 
-def told(each: Measured) -> dict[str, Any]:
+def as_record(each: Measured) -> dict[str, Any]:
     """A layer for the record."""
     return {
         "layer": each.mixing.layer, "kind": each.mixing.kind, "grid": list(each.mixing.grid),
