@@ -18,7 +18,7 @@ from weft.studies.engine.runner import Alike, Pool, run_jobs
 from weft.studies.engine.study import Study, why_missing
 from weft.studies.engine.worker import TaskFailed, WorkerDied
 
-ARMS = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
+CANDIDATES = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
 
 
 class Fake:
@@ -45,7 +45,7 @@ class Fake:
 
 
 def study_without_records(folder: Path, **candidates: float) -> Study:
-    study = make_study(folder, candidates or ARMS, seeds=2)
+    study = make_study(folder, candidates or CANDIDATES, seeds=2)
     for job in study.jobs:
         (study.run_folder(job).path / "record.json").unlink()
     return study

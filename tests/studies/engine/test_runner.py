@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.conftest import asked
+from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare import comparison
 from weft.studies.compare.comparison import plan, run_config

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.conftest import asked
-from studies.fabricated import make_study
+from studies.fabricated import asked, make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.studies.compare.comparison import compare, earlier
@@ -92,13 +91,13 @@ def test_an_candidate_that_cannot_run_is_a_row_with_its_reason_and_the_study_goe
 
 def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Path):
     script = (
-        "from pathlib import Path; from studies.conftest import asked\n"
+        "from pathlib import Path; from studies.fabricated import asked\n"
         "from weft.studies.compare.comparison import compare\n"
         f"folder = Path({str(tmp_path / 'study')!r})\n"
         "if __name__ == '__main__': compare(asked(steps=40, baseline=False), folder, '', print)"
     )
     (tmp_path / "script.py").write_text(script)
-    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     process = subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py")], env=environment, stdout=subprocess.DEVNULL

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.experiments.fabricated import FACTS, make
+from studies.experiments.text_tables.fabricated import FACTS, make
 from weft.errors import WeftError
 from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.experiments.text_tables.forecast import Prediction

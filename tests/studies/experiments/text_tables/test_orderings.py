@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.experiments.fabricated import make
+from studies.experiments.text_tables.fabricated import make
 from weft.errors import WeftError
 from weft.studies.experiments.text_tables.drawing import draw, show, summarise
 from weft.studies.experiments.text_tables.orderings import judge
