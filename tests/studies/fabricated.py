@@ -66,9 +66,9 @@ def make_study(
     folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400
 ) -> Study:
     """A finished study; candidates are named after networks of the registry, `hog+logistic` is the baseline."""
-    from weft.studies.results.load import describe
+    from weft.studies.results.load import describe_candidate
 
-    candidates: list[Candidate] = [describe(name, name.split("@")[0], {}) for name in accuracies]
+    candidates: list[Candidate] = [describe_candidate(name, name.split("@")[0], {}) for name in accuracies]
     jobs = [
         Job(candidate.name, RunConfig(source="digits", model=candidate.model, seed=seed), "f" * 32)
         for candidate in candidates

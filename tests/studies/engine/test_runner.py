@@ -13,7 +13,7 @@ import pytest
 from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare import comparison
-from weft.studies.compare.comparison import plan, run_config
+from weft.studies.compare.comparison import plan_comparison, run_config
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
@@ -53,7 +53,7 @@ def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_
     with Pool(1) as pool:
         facts = pool.first(tasks.look, run_config(question, None, 0, 1))
         candidates = comparison.make_candidates(facts, "mlp", "params", 1e4, False, False)
-        study = plan(question, tmp_path, "", facts, candidates)
+        study = plan_comparison(question, tmp_path, "", facts, candidates)
         victim = pool.workers[0].process.pid
 
         def kill_when_training() -> None:

@@ -34,7 +34,7 @@ def test_e11_sides_of_one_name_are_one_configuration():
 def test_e11_verdicts_are_confirmed_refuted_or_not_shown():
     rng = np.random.default_rng(0)
     good, bad = rng.random((5, 200)) < 0.9, rng.random((5, 200)) < 0.5
-    study = e11_training_issues.plan(Path("x"), facts(), "digits", 5, 10, "")
+    study = e11_training_issues.plan_claims(Path("x"), facts(), "digits", 5, 10, "")
     up, down = difference(good * 1.0, bad * 1.0), difference(bad * 1.0, good * 1.0)
     claim = CLAIMS[0]
     assert "confirmed" in e11_training_issues.in_words(claim, up, up.p, study)["sentence"]

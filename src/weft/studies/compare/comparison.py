@@ -55,7 +55,7 @@ class ComparisonConfig:
     models: str = "families"
     """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
     match: Literal["params", "macs", "seconds", "none"] = "params"
-    """What all candidates have the same of: parameters, multiply-adds, seconds of training, or nothing."""
+    """The quantity held equal among candidates: parameters, multiply-adds, seconds of training, or nothing."""
     budget: str | None = None
     """How much of it: 100000, 1M or 2e6 parameters or multiply-adds; 90s or 4m for seconds. Default: by input size."""
     seeds: Count = 3
@@ -115,7 +115,7 @@ def quantity(text: str) -> float:
 
 
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
-    """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
+    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
     overhead = Overhead(folder)
     with (
         driving(folder),
@@ -124,7 +124,7 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         before = earlier(folder, say)
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         candidates = make_candidates(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
-        study = replace(plan(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
+        study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
         if any(not study.done(job) for job in study.jobs):
@@ -136,10 +136,10 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
             keep_mistakes(study, pool)
         except WeftError as error:
             say(f"the report shows no mistakes: {error}")
-        told = overhead.sentence(len(pool.workers))
-        if told:
-            say(told)
-            study = replace(study, overhead=told)
+        spent = overhead.sentence(len(pool.workers))
+        if spent:
+            say(spent)
+            study = replace(study, overhead=spent)
             study.save()
     return study
 
@@ -164,7 +164,9 @@ def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> Non
     choose_schedule(pool, [run_config(asked, candidate, 0, study.facts.rows) for candidate in heaviest], say)
 
 
-def plan(asked: ComparisonConfig, folder: Path, command: str, facts: Facts, candidates: list[Candidate]) -> Study:
+def plan_comparison(
+    asked: ComparisonConfig, folder: Path, command: str, facts: Facts, candidates: list[Candidate]
+) -> Study:
     """All runs, seed by seed and the heaviest first, so that early results cover all candidates."""
     ordered = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
     shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
@@ -277,11 +279,8 @@ def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
         say(f"a speed in use is missing: {trouble}")
 
 
-# ---- How much of a study's time went beyond its training loops: start-up, probes, reports, measuring, idle workers.
-
-
 class Overhead:
-    """Watches a session of a study, from its beginning on."""
+    """How much of a session's time went beyond its training loops: start-up, probes, measuring, idle workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -289,7 +288,7 @@ class Overhead:
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
 
     def sentence(self, workers: int) -> str:
-        """What is to be told at the end; nothing where no run was trained from beginning to end in this session."""
+        """The share in words; nothing where no run was trained from beginning to end in this session."""
         wall = time.perf_counter() - self.started
         new = [path.parent for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
         training = sum(float((RunFolder(path).record() or {}).get("wall_seconds", 0.0)) for path in new)

@@ -182,7 +182,7 @@ def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
 
 
 class End(NamedTuple):
-    """How a run ended, in words; `cause` is why it failed, where other candidates may fail for the same reason."""
+    """How a run ended, as a sentence; `cause` is why it failed, where other candidates may fail for the same reason."""
 
     sentence: str
     cause: str = ""

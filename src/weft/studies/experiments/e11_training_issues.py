@@ -19,7 +19,7 @@ from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
-from weft.studies.statistics.verdicts import ENOUGH, LEVEL
+from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
 from weft.training.config import BudgetConfig, OptimisationConfig, ReadingConfig, RunConfig
 from weft.training.storage.predictions import read_predictions
 from weft.training.storage.run_folder import RunFolder, open_run
@@ -152,7 +152,7 @@ def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, 
         facts: Facts = pool.first(tasks.look, RunConfig(source=source))
         if facts.modality != "image" or facts.task == "regression":
             raise WeftError(f"the claims of e11 are about classes of images; {source} holds {facts.modality}s")
-        study = plan(folder, facts, source, seeds, steps, command)
+        study = plan_claims(folder, facts, source, seeds, steps, command)
         study.save()
         say(f"{len(CLAIMS)} claims, {len(study.jobs)} runs in {folder}")
         run_jobs(study, pool, study.jobs, say)
@@ -161,7 +161,7 @@ def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, 
     return found
 
 
-def plan(folder: Path, facts: Facts, source: str, seeds: int, steps: int, command: str) -> Study:
+def plan_claims(folder: Path, facts: Facts, source: str, seeds: int, steps: int, command: str) -> Study:
     """Every side of every claim; those of one name are one candidate."""
     sides = {side.name: side for claim in CLAIMS for side in (claim.first, claim.second)}
     jobs = [
@@ -187,13 +187,13 @@ def configure(source: str, side: Side, seed: int, steps: int) -> RunConfig:
 
 def judge_all(study: Study, pool: Pool) -> list[dict[str, Any]]:
     """Every claim with its difference, corrected over all claims."""
-    measured = [estimate(study, pool, claim) for claim in CLAIMS]
+    measured = [claim_estimate(study, pool, claim) for claim in CLAIMS]
     found = iter(corrected([value for value in measured if value is not None]))
     judged = [(None, 1.0) if value is None else next(found) for value in measured]
     return [in_words(claim, value, p, study) for claim, (value, p) in zip(CLAIMS, judged, strict=True)]
 
 
-def estimate(study: Study, pool: Pool, claim: Claim) -> Estimate | None:
+def claim_estimate(study: Study, pool: Pool, claim: Claim) -> Estimate | None:
     """By how much the first side is better, or None where a side has no finished run."""
     first, second = (runs_of(study, side) for side in (claim.first, claim.second))
     if not first or not second:
@@ -249,14 +249,14 @@ def in_words(claim: Claim, value: Estimate | None, p: float, study: Study) -> di
         sentence = f"{claim.name}: no verdict, a side has no finished run"
         return asdict(Judged(claim.name, sentence))
     seeds = len({job.seed for job in study.jobs})
-    shown = p < LEVEL
+    shown = p < SIGNIFICANCE
     outcome = ("confirmed" if value.mean > 0 else "refuted") if shown else "not shown"
     few = f"; preliminary: {seeds} seeds" if shown and seeds < ENOUGH else ""
-    text = f"{claim.name}: {outcome}: {claim.says} ({claim.first.name} {amount(claim, value)}{few})"
+    text = f"{claim.name}: {outcome}: {claim.says} ({claim.first.name} {claim_amount(claim, value)}{few})"
     return asdict(Judged(claim.name, text, shown, bool(few), p, value.mean, value.low, value.high))
 
 
-def amount(claim: Claim, value: Estimate) -> str:
+def claim_amount(claim: Claim, value: Estimate) -> str:
     """By how much the first side is better, in the unit of the quantity."""
     loss = claim.quantity == "early_loss"
     scale, digits, unit = (1, 2, "less early loss") if loss else (100, 1, "points")

@@ -14,8 +14,7 @@ from weft.disk import Damaged, write_json
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Study, read_whole
-from weft.studies.results.load import Result, collect
-from weft.studies.results.summary import validation_metric
+from weft.studies.results.load import Result, collect, validation_metric
 from weft.training.config import RunConfig
 
 FILE = "mistakes.json"

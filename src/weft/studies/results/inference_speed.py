@@ -60,8 +60,8 @@ def measure_inference(path: Path) -> Inference:
     batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
     one = {name: value[:1] for name, value in batch.inputs.items()}
     with torch.no_grad():
-        seconds = quickest(lambda: network(**batch_inputs), 5)
-        latency = quickest(lambda: network(**one), 20)
+        seconds = median_seconds(lambda: network(**batch_inputs), 5)
+        latency = median_seconds(lambda: network(**one), 20)
     found = Inference(
         throughput=len(batch_inputs["x"]) / seconds,
         latency=latency,
@@ -71,7 +71,7 @@ def measure_inference(path: Path) -> Inference:
     return found
 
 
-def quickest(action: Any, repeats: int) -> float:
+def median_seconds(action: Any, repeats: int) -> float:
     """Median seconds of a call, after one to warm up."""
     action()
     times = []

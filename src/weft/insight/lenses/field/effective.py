@@ -29,7 +29,7 @@ Energy = NDArray[np.float64]  # (height, width), or (offsets,) around the middle
 
 
 @dataclass
-class Measured:
+class MeasuredField:
     """The field of one layer: `energy` is summed over the examples seen; `middle` is where its centre should be."""
 
     place: Place
@@ -64,10 +64,10 @@ class Measured:
         return 2 * float(away.ravel()[order][min(reached, away.size - 1)]) + 1
 
 
-def measure(network: Network, places: list[Place], batches: Iterable[Batch], seed: int = 0) -> list[Measured]:
+def measure(network: Network, places: list[Place], batches: Iterable[Batch], seed: int = 0) -> list[MeasuredField]:
     """The field of each place over all examples: one forward pass a batch, and a backward pass for each place."""
     generator = torch.Generator().manual_seed(seed)
-    found = [Measured(place) for place in places]
+    found = [MeasuredField(place) for place in places]
     watched = {place.module: network.get_submodule(place.module) for place in places if place.module != FEATURES}
     text = network.config.input == "text"
     for batch in batches:
@@ -93,7 +93,7 @@ def words_of(network: Network, text: bool) -> dict[str, nn.Module]:
 
 
 def probe(
-    one: Measured, output: Tensor, source: Tensor, batch: Batch, network: Any, generator: torch.Generator
+    one: MeasuredField, output: Tensor, source: Tensor, batch: Batch, network: Any, generator: torch.Generator
 ) -> None:
     """Add the energy of one batch at one layer."""
     if source.ndim == 4:
