@@ -31,11 +31,11 @@ def comparison(source: str, folder: Path) -> tuple[float, float, int]:
 def report(folder: Path) -> tuple[float, int]:
     """Seconds and bytes of a report of 40 candidates × 5 seeds × 1,000 points."""
     from studies.fabricated import make_study
-    from weft.studies.results.drawing import draw
+    from weft.studies.results.summary import draw_report
 
     make_study(folder, {f"mlp@{number}": 0.5 + number / 100 for number in range(40)}, seeds=5, points=1000)
     started = time.perf_counter()
-    draw(folder)
+    draw_report(folder)
     return time.perf_counter() - started, (folder / "report.html").stat().st_size
 
 

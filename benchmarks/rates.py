@@ -22,7 +22,8 @@ from scipy.stats import rankdata
 from weft.data.config import TransformConfig
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.comparison import ComparisonConfig, run_config
-from weft.studies.engine.runner import Pool, carry_out
+from weft.studies.engine import tasks
+from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.tune.rate_width_map import metric_of
 from weft.training.config import OptimisationConfig, ReadingConfig
@@ -46,15 +47,15 @@ Metrics = dict[str, list[float]]  # network -> best metric on the validation spl
 def measure(source: str, arguments: argparse.Namespace, pool: Pool) -> Metrics:
     """Train every network at every rate on one source."""
     asked = ComparisonConfig(source=source, steps=arguments.steps, optimisation=OptimisationConfig(batch_size=64))
-    facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
+    facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
     if facts.modality == "text" or (facts.modality == "image" and facts.rows > LARGE):
         asked = replace(asked, **SMALLER[facts.modality])
-        facts = pool.first("look", run_config(asked, None, 0, 1))
+        facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
     candidates = make_candidates(facts, MODELS[facts.modality], "params", asked.amount(), False, False)
     cells = {(candidate.name, rate): job(asked, facts, candidate, rate) for candidate in candidates for rate in RATES}
     study = Study(arguments.output / Path(source).name, "learning rates", facts, candidates, list(cells.values()))
     study.save()
-    carry_out(study, pool, study.jobs, lambda line: print(f"{source}: {line}", flush=True))
+    run_jobs(study, pool, study.jobs, lambda line: print(f"{source}: {line}", flush=True))
     found = {
         candidate.name: [metric_of(study, cells[candidate.name, rate]) for rate in RATES] for candidate in candidates
     }

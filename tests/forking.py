@@ -16,7 +16,7 @@ SERVER.set_forkserver_preload(
     [
         *(
             "training.runs",
-            "weft.studies.engine.tasks",
+            "weft.studies.engine.run_one",
             "weft.networks.backbone",
             "weft.networks.vit",
             "weft.networks.mlp",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from studies.fabricated import make_study
-from weft.studies.results.drawing import draw
+from weft.studies.results.summary import draw_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-headless-shell")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -35,7 +35,7 @@ def browser() -> Iterator[Any]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder: Path = tmp_path_factory.mktemp("study")
     make_study(folder, ARMS)
-    draw(folder)
+    draw_report(folder)
     return (folder / "report.html").as_uri()
 
 

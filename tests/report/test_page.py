@@ -12,9 +12,8 @@ import pytest
 from studies.fabricated import make_study
 from weft.report.page import render
 from weft.report.tuning import render_maps, render_search
-from weft.studies.results.drawing import draw
 from weft.studies.results.load import collect
-from weft.studies.results.summary import summarise
+from weft.studies.results.summary import draw_report, summarise
 
 ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "resnet20_cifar": 0.96, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 
@@ -35,7 +34,7 @@ class Page(HTMLParser):
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("study")
     make_study(folder, ARMS)
-    draw(folder)
+    draw_report(folder)
     return (folder / "report.html").read_text()
 
 
@@ -95,7 +94,7 @@ def test_names_from_data_are_escaped(tmp_path: Path):
 def test_two_hundred_runs_of_a_thousand_points_in_five_seconds_and_six_megabytes(tmp_path: Path):
     make_study(tmp_path, {f"mlp@{number}": 0.5 + number / 100 for number in range(40)}, seeds=5, points=1000)
     started = time.process_time()
-    draw(tmp_path)
+    draw_report(tmp_path)
     assert time.process_time() - started < 5
     assert (tmp_path / "report.html").stat().st_size < 6_000_000
 
@@ -104,7 +103,7 @@ def test_a_study_with_nothing_finished_still_has_a_page(tmp_path: Path):
     study = make_study(tmp_path, {"mlp": 0.9})
     for job in study.jobs:
         (study.run_folder(job).path / "record.json").unlink()
-    draw(tmp_path)
+    draw_report(tmp_path)
     assert "not run yet" in (tmp_path / "report.html").read_text()
 
 

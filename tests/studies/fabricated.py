@@ -1,4 +1,4 @@
-"""Studies that nobody trained: records and predictions as the runner would leave them, for what is drawn from them."""
+"""A small question for a comparison; and studies that nobody trained, with records as the runner would leave them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.studies.compare.candidates import Candidate, Facts
+from weft.studies.compare.comparison import ComparisonConfig
 from weft.studies.engine.study import Job, Study
 from weft.training.config import RunConfig
 from weft.training.storage import yaml_file
@@ -20,6 +21,12 @@ CLASSES = [str(number) for number in range(10)]
 def facts(name: str = "digits") -> Facts:
     shape = {"img_size": (8, 8), "in_chans": 1}
     return Facts(name, "image", "classes", 10, "f" * 32, 1295, shape, CLASSES, ["20% of the rows were held out"])
+
+
+def asked(**changes) -> ComparisonConfig:
+    """Two networks and the baseline on digits, a few steps each."""
+    settings = {"models": "mlp,vit_nano_p4_32", "budget": "10k", "seeds": 2, "steps": 12, "controls": False, "jobs": 1}
+    return ComparisonConfig(**{**settings, **changes})
 
 
 def record(config: RunConfig, accuracy: float, points: int = 15, **changes: Any) -> dict[str, Any]:
@@ -59,9 +66,9 @@ def make_study(
     folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400
 ) -> Study:
     """A finished study; candidates are named after networks of the registry, `hog+logistic` is the baseline."""
-    from weft.studies.results.load import describe
+    from weft.studies.results.load import describe_candidate
 
-    candidates: list[Candidate] = [describe(name, name.split("@")[0], {}) for name in accuracies]
+    candidates: list[Candidate] = [describe_candidate(name, name.split("@")[0], {}) for name in accuracies]
     jobs = [
         Job(candidate.name, RunConfig(source="digits", model=candidate.model, seed=seed), "f" * 32)
         for candidate in candidates

@@ -29,12 +29,11 @@ def run(arguments: Arguments) -> int:
     if arguments.csv and arguments.json:
         raise WeftError("give one of --csv and --json")
     from weft.report import table
-    from weft.studies.results.drawing import draw
     from weft.studies.results.load import collect
-    from weft.studies.results.summary import summarise
+    from weft.studies.results.summary import draw_report, summarise
     from weft.terminal import for_data
 
-    summary = draw(arguments.folder) if arguments.html else summarise(collect(arguments.folder))
+    summary = draw_report(arguments.folder) if arguments.html else summarise(collect(arguments.folder))
     if arguments.csv or arguments.json:
         print(table.as_csv(summary) if arguments.csv else table.as_json(summary), end="", file=for_data())
     else:

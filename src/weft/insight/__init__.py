@@ -5,13 +5,25 @@
     finding = insight.look(subject, "field", examples=64)
     finding.save("insight")                               # pictures, field.csv, field.json
 
-May import nn, networks, data, training and report. `options` and `lenses` load no torch.
+May import nn, networks, data, training and report. `options` and `registry` load no torch.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.insight.finding import Finding as Finding
+    from weft.insight.finding import Picture as Picture
+    from weft.insight.finding import Table as Table
+    from weft.insight.finding import Unfit as Unfit
+    from weft.insight.page import render as render
+    from weft.insight.registry import LENSES as LENSES
+    from weft.insight.registry import look as look
+    from weft.insight.registry import look_through_all as look_through_all
+    from weft.insight.subject import Subject as Subject
+    from weft.insight.subject import open_subject as open_subject
 
 _PUBLIC = {
     "Finding": "weft.insight.finding",

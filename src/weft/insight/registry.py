@@ -1,10 +1,13 @@
-"""The lenses by name: what each can be asked, which networks it fits, and where its function is. Loads no torch."""
+"""The lenses by name: what each can be asked, which networks it fits, and its function.
+
+Loads no torch: each function imports its lens when it is called. A new lens is a module in `lenses/`, a class in
+`options.py`, and here a function and an entry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -17,14 +20,15 @@ if TYPE_CHECKING:
     from weft.insight.subject import Subject
 
 EVERYTHING = ("image", "text", "vector")
+TOKENS = ("image", "text")
 
 
 @dataclass(frozen=True)
 class Lens:
-    """A lens: its options' class, its function as module:name below weft.insight, the inputs and families it fits."""
+    """A lens: its function, its options' class, the inputs and families it fits."""
 
+    function: Callable[[Subject, Any], Finding]
     options: type[Any]
-    place: str
     inputs: tuple[str, ...] = EVERYTHING
     families: tuple[str, ...] | None = None  # None: all of them
 
@@ -32,23 +36,78 @@ class Lens:
     def help(self) -> str:
         return str(self.options.__doc__).splitlines()[0]
 
-    def function(self) -> Callable[[Subject, Any], Finding]:
-        module, _, name = self.place.partition(":")
-        found: Callable[[Subject, Any], Finding] = getattr(import_module(f"weft.insight.{module}"), name)
-        return found
+
+def activations(subject: Subject, asked: options.ActivationsOptions) -> Finding:
+    from weft.insight.lenses.activations.lens import activations
+
+    return activations(subject, asked)
+
+
+def backprop(subject: Subject, asked: options.BackpropOptions) -> Finding:
+    from weft.insight.lenses.backprop.lens import backprop
+
+    return backprop(subject, asked)
+
+
+def filters(subject: Subject, asked: options.FiltersOptions) -> Finding:
+    from weft.insight.lenses.filters.lens import filters
+
+    return filters(subject, asked)
+
+
+def field(subject: Subject, asked: options.FieldOptions) -> Finding:
+    from weft.insight.lenses.field.lens import field
+
+    return field(subject, asked)
+
+
+def shift(subject: Subject, asked: options.ShiftOptions) -> Finding:
+    from weft.insight.lenses.shift.lens import shift
+
+    return shift(subject, asked)
+
+
+def positions(subject: Subject, asked: options.PositionsOptions) -> Finding:
+    from weft.insight.lenses.positions import positions
+
+    return positions(subject, asked)
+
+
+def attention(subject: Subject, asked: options.AttentionOptions) -> Finding:
+    from weft.insight.lenses.attention.lens import attention
+
+    return attention(subject, asked)
+
+
+def gates(subject: Subject, asked: options.GatesOptions) -> Finding:
+    from weft.insight.lenses.gates.lens import gates
+
+    return gates(subject, asked)
+
+
+def saliency(subject: Subject, asked: options.SaliencyOptions) -> Finding:
+    from weft.insight.lenses.saliency.lens import saliency
+
+    return saliency(subject, asked)
+
+
+def mistakes(subject: Subject, asked: options.MistakesOptions) -> Finding:
+    from weft.insight.lenses.mistakes.lens import mistakes
+
+    return mistakes(subject, asked)
 
 
 LENSES: dict[str, Lens] = {
-    "activations": Lens(options.ActivationsOptions, "lenses.activations.lens:activations"),
-    "backprop": Lens(options.BackpropOptions, "lenses.backprop.lens:backprop"),
-    "filters": Lens(options.FiltersOptions, "lenses.filters.lens:filters"),
-    "field": Lens(options.FieldOptions, "lenses.field.lens:field", inputs=("image", "text")),
-    "shift": Lens(options.ShiftOptions, "lenses.shift.lens:shift", inputs=("image", "text")),
-    "positions": Lens(options.PositionsOptions, "lenses.positions:positions", inputs=("image", "text")),
-    "attention": Lens(options.AttentionOptions, "lenses.attention.lens:attention", inputs=("image", "text")),
-    "gates": Lens(options.GatesOptions, "lenses.gates.lens:gates", inputs=("image", "text")),
-    "saliency": Lens(options.SaliencyOptions, "lenses.saliency.lens:saliency"),
-    "mistakes": Lens(options.MistakesOptions, "lenses.mistakes.lens:mistakes"),
+    "activations": Lens(activations, options.ActivationsOptions),
+    "backprop": Lens(backprop, options.BackpropOptions),
+    "filters": Lens(filters, options.FiltersOptions),
+    "field": Lens(field, options.FieldOptions, TOKENS),
+    "shift": Lens(shift, options.ShiftOptions, TOKENS),
+    "positions": Lens(positions, options.PositionsOptions, TOKENS),
+    "attention": Lens(attention, options.AttentionOptions, TOKENS),
+    "gates": Lens(gates, options.GatesOptions, TOKENS),
+    "saliency": Lens(saliency, options.SaliencyOptions),
+    "mistakes": Lens(mistakes, options.MistakesOptions),
 }
 
 
@@ -72,7 +131,7 @@ def look(subject: Subject, name: str, asked: Any = None, **settings: Any) -> Fin
         raise Unfit(
             f"the lens {name} is for {', '.join(lens.families)}; {subject.name} is of the family {config.family}"
         )
-    return lens.function()(subject, asked if asked is not None else configured(name, settings))
+    return lens.function(subject, asked if asked is not None else configured(name, settings))
 
 
 def configured(name: str, settings: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""How local and how shift-invariant a matrix over tokens is (M5), on one scale for gates, attention and convolutions.
+"""How local and how shift-invariant a matrix over tokens is, on one scale for gates, attention and convolutions.
 
 A matrix W (tokens, tokens) over a grid is shift-invariant if W[i, j] depends on the offset from i to j alone: Toeplitz
 in one dimension, block-Toeplitz with Toeplitz blocks on rows and columns. The nearest such matrix, in squares, has the

@@ -54,7 +54,7 @@ def columns(metric: str, tokens: bool = False) -> list[Column]:
     write = share if metric == "accuracy" else lambda value: f"{value:.3f}"
     title = {"accuracy": "Accuracy", "r2": "R²"}.get(metric, metric)
     return [
-        Column("score", title, True, write, log=False, help="mean on the reporting split, with its 95 % interval"),
+        Column("score", title, True, write, log=False, help="mean on the test split, with its 95 % interval"),
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
         Column("train_speed", "Training", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core"),

@@ -1,4 +1,4 @@
-"""Several fine-tuning runs as one study: other seeds, or the seven networks on a frozen encoder (M7), in one table.
+"""Several fine-tuning runs as one study: other seeds, or the seven networks on a frozen encoder, in one table.
 
 `head_configs` and `finetune_all` are what experiments build on. The same call goes on after a kill.
 """
@@ -14,10 +14,11 @@ import numpy as np
 
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, carry_out, choose_schedule
+from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study
-from weft.studies.results.load import Result, collect, describe, scores_of
+from weft.studies.results.load import Result, collect, describe_candidate, scores_of
 from weft.studies.statistics.intervals import Estimate, difference
 from weft.training.embeddings.heads import CONTROLS, HEADS, NOTE
 from weft.training.finetuning.config import FinetuneConfig, name_of
@@ -37,34 +38,38 @@ def head_configs(config: FinetuneConfig) -> dict[str, FinetuneConfig]:
 def finetune_all(
     config: FinetuneConfig, heads: bool, seeds: int, folder: Path, command: str = "", say: Say | None = None
 ) -> Study:
-    """Carry out all runs that are not done: `seeds` of them, of the network itself or of each head."""
+    """Run all that is not done: `seeds` of them, of the network itself or of each head."""
     say = say or tell
     name = name_of(config)
     configs = head_configs(config) if heads else {name: replace(config, model=name)}
     with driving(folder), Pool() as pool:
-        facts = pool.first("look", config)
+        facts = pool.first(tasks.look, config)
         jobs = [
             Job(candidate, replace(made, seed=config.seed + number), facts.fingerprint)
             for number in range(seeds)
             for candidate, made in configs.items()
         ]
         title = f"{'networks on ' if heads else ''}{Path(config.start).resolve().name}, fine-tuned on {facts.name}"
-        study = Study(folder, title, facts, [as_candidate(*item) for item in configs.items()], jobs, command=command)
+        study = Study(folder, title, facts, [head_candidate(*item) for item in configs.items()], jobs, command=command)
         choose_schedule(pool, configs.values(), say)
         study.save()
-        carry_out(study, pool, jobs, say)
+        run_jobs(study, pool, jobs, say)
     return study
 
 
-def as_candidate(name: str, config: FinetuneConfig) -> Candidate:
-    """A row of the table; a probe, which has no blocks, cannot be described by its named size."""
+def head_candidate(name: str, config: FinetuneConfig) -> Candidate:
+    """A network of the table as a candidate; a probe, which has no blocks, cannot be described by its named size."""
     if name in CONTROLS:
         return Candidate(name, config.model, "control", config.network)
-    return describe(name, config.model, config.network) if config.thawing.frozen else Candidate(name, name, "hybrid")
+    return (
+        describe_candidate(name, config.model, config.network)
+        if config.thawing.frozen
+        else Candidate(name, name, "hybrid")
+    )
 
 
 @dataclass(frozen=True)
-class Row:
+class NetworkResults:
     """A network over its seeds."""
 
     name: str
@@ -79,19 +84,19 @@ class Row:
     def records(self) -> list[dict[str, Any]]:
         return [result.record for result in self.results if result.record is not None]
 
-    def lead(self, control: Row) -> Estimate:
+    def lead(self, control: NetworkResults) -> Estimate:
         """How much better it is than a control, over seeds and examples."""
         return difference(scores_of(self.results), scores_of(control.results))
 
 
-def rows_of(folder: Path) -> tuple[list[Row], dict[str, Any]]:
+def networks_of(folder: Path) -> tuple[list[NetworkResults], dict[str, Any]]:
     """The rows of a study's folder in their order, and what study.json says."""
     found = collect(folder)
     rows = []
     for candidate in found.candidates:
         results = [result for result in found.results if result.candidate == candidate.name]
         failed = [f"seed {result.seed}: {result.reason}" for result in results if not result.finished]
-        rows.append(Row(candidate.name, [result for result in results if result.finished], failed))
+        rows.append(NetworkResults(candidate.name, [result for result in results if result.finished], failed))
     return rows, found.study
 
 
@@ -101,7 +106,7 @@ def show_table(folder: Path) -> None:
 
     from weft import terminal
 
-    rows, study = rows_of(folder)
+    rows, study = networks_of(folder)
     done = [row for row in rows if row.results]
     if not done:
         raise WeftError(f"no run in {folder} has finished: {rows[0].failed[0] if rows[0].failed else 'not run yet'}")
@@ -117,7 +122,7 @@ def show_table(folder: Path) -> None:
         console.print(line)
 
 
-def cells(row: Row, controls: list[Row]) -> list[str]:
+def cells(row: NetworkResults, controls: list[NetworkResults]) -> list[str]:
     """A line of the table."""
     scores = 100 * np.array(row.scores)
     spread = f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else ""
@@ -131,7 +136,7 @@ def interval(lead: Estimate) -> str:
     return f"{100 * lead.mean:+.2f} ({100 * lead.low:+.2f} to {100 * lead.high:+.2f})"
 
 
-def remarks(rows: list[Row], heads: bool) -> list[str]:
+def remarks(rows: list[NetworkResults], heads: bool) -> list[str]:
     """What a reader of the table must know: the fair comparison, the data's notes, runs at chance, runs that failed."""
     found = [NOTE] if heads else []
     found += next((record["source"]["notes"] for row in rows for record in row.records), [])

@@ -1,4 +1,4 @@
-"""The lens `positions` (A2, A3): the sinusoidal table and its rotation, learned positions, and how similar they are.
+"""The lens `positions`: the sinusoidal table and its rotation, learned positions, and how similar they are.
 
 A shift by φ rotates each pair of the sinusoidal table by a fixed angle, so the product of two positions depends on
 their offset alone: the table's products form an exactly Toeplitz matrix. How Toeplitz those of learned positions are
@@ -87,7 +87,7 @@ def toeplitz_share_of_noise(grid: Grid) -> float:
 
 
 def rotation_error(table: Tensor, base: float = 10000.0) -> float:
-    """How far, at most, a position's pairs, each turned by φ·base^{−2i/d}, are from the position φ further on (A2)."""
+    """How far, at most, a position's pairs, each turned by φ·base^{−2i/d}, are from the position φ further on."""
     tokens, dim = table.shape
     sine, cosine = table.double().unflatten(1, (-1, 2)).unbind(2)  # (tokens, pairs)
     rates = base ** (-torch.arange(0, dim, 2, dtype=torch.double) / dim)

@@ -1,7 +1,7 @@
 """Classical baselines: HOG or TF-IDF features, or the vectors themselves, with logistic or ridge regression.
 
 A network that does not beat these has not earned its place. They write the same record as a run, so that they are
-one more row. The regularisation is chosen on the validation split, from five values, as a rate would be.
+one more candidate. The regularisation is chosen on the validation split, from five values, as a rate would be.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     model, selected = best_model(features, targets, source.task)
     seconds = time.perf_counter() - started
     outputs = answers(model, features["test"], source.task)
-    record = describe(config, source, model, features, outputs, targets["test"], seconds, cpu)
+    record = baseline_record(config, source, model, features, outputs, targets["test"], seconds, cpu)
     record["curve"] = [
         {"kind": "evaluation", "step": 1, "epoch": 1.0, "validation_metric": selected, "seconds": seconds}
     ]
-    record["inference"] = inference(model, vocabulary, inputs["test"], source.task)
+    record["inference"] = baseline_speed(model, vocabulary, inputs["test"], source.task)
     write_predictions(path, predictions(source.task, *outputs_and_targets(outputs, targets["test"])))
     folder.write_record(record)
     return record
@@ -136,7 +136,7 @@ def outputs_and_targets(outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[A
     return torch.from_numpy(np.ascontiguousarray(outputs)), torch.from_numpy(np.ascontiguousarray(targets))
 
 
-def describe(
+def baseline_record(
     config: RunConfig,
     source: Source,
     model: Any,
@@ -168,7 +168,7 @@ def describe(
     }
 
 
-def inference(model: Any, featurise_raw: Any, raws: Any, task: str) -> dict[str, float]:
+def baseline_speed(model: Any, featurise_raw: Any, raws: Any, task: str) -> dict[str, float]:
     """Examples a second over a batch, and seconds for one, features included."""
     few = raws[: min(len(raws), 256)]
     started = time.perf_counter()

@@ -46,7 +46,7 @@ class Facts:
     shape: Changes  # img_size and in_chans, or vocab_size and max_length, or in_features
     classes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    held_out: bool = False  # whether its reporting rows were cut off by seed, for want of a split of their own
+    held_out: bool = False  # whether its test rows were held out by seed, for want of a split of their own
 
     @property
     def side(self) -> int:
@@ -55,7 +55,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A row of the leaderboard: a named network with changes, or a classical baseline."""
+    """What stands side by side with others: a named network with changes, or a classical baseline."""
 
     name: str
     model: str

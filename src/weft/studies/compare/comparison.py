@@ -19,8 +19,9 @@ from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.rate_search import best_rates, rates, short_run_rate, trial
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, Say, carry_out, choose_schedule
+from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
 from weft.training.config import (
@@ -54,7 +55,7 @@ class ComparisonConfig:
     models: str = "families"
     """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
     match: Literal["params", "macs", "seconds", "none"] = "params"
-    """What all candidates have the same of: parameters, multiply-adds, seconds of training, or nothing."""
+    """The quantity held equal among candidates: parameters, multiply-adds, seconds of training, or nothing."""
     budget: str | None = None
     """How much of it: 100000, 1M or 2e6 parameters or multiply-adds; 90s or 4m for seconds. Default: by input size."""
     seeds: Count = 3
@@ -114,32 +115,32 @@ def quantity(text: str) -> float:
 
 
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
-    """Carry out a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
+    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
     overhead = Overhead(folder)
     with (
         driving(folder),
         Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool,
     ):
         before = earlier(folder, say)
-        facts: Facts = pool.first("look", run_config(asked, None, 0, 1))
+        facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         require_same_source(before, facts, folder)
         candidates = make_candidates(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
-        study = replace(plan(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
+        study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
         if any(not study.done(job) for job in study.jobs):
             schedule(pool, asked, study, say)
         study = tuned(asked, study, pool, say)
-        carry_out(study, pool, study.jobs, say)
-        measure_inference(study, pool, say)
+        run_jobs(study, pool, study.jobs, say)
+        measure_speeds(study, pool, say)
         try:
             keep_mistakes(study, pool)
         except WeftError as error:
             say(f"the report shows no mistakes: {error}")
-        told = overhead.sentence(len(pool.workers))
-        if told:
-            say(told)
-            study = replace(study, overhead=told)
+        spent = overhead.sentence(len(pool.workers))
+        if spent:
+            say(spent)
+            study = replace(study, overhead=spent)
             study.save()
     return study
 
@@ -173,7 +174,9 @@ def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> Non
     choose_schedule(pool, [run_config(asked, candidate, 0, study.facts.rows) for candidate in heaviest], say)
 
 
-def plan(asked: ComparisonConfig, folder: Path, command: str, facts: Facts, candidates: list[Candidate]) -> Study:
+def plan_comparison(
+    asked: ComparisonConfig, folder: Path, command: str, facts: Facts, candidates: list[Candidate]
+) -> Study:
     """All runs, seed by seed and the heaviest first, so that early results cover all candidates."""
     ordered = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
     shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
@@ -256,7 +259,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         for rate in rates(job.config.optimisation.opt, trials)
     ]
     say(f"{trials} learning rates for each candidate, judged on the validation split")
-    carry_out(study, pool, tried, say)
+    run_jobs(study, pool, tried, say)
     best = best_rates(study, tried)
     jobs = [
         replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.candidate])))
@@ -275,22 +278,19 @@ def announce(study: Study, say: Say) -> None:
     say(f"{len(study.candidates)} candidates, {study.budget}; {len(study.jobs)} runs in {study.folder}")
 
 
-def measure_inference(study: Study, pool: Pool, say: Say) -> None:
+def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
     """Speed and latency of one network of each candidate, on one thread; nothing else runs but others of these."""
     first: dict[str, Path] = {}
     fixed = {candidate.name for candidate in study.candidates if candidate.fixed}
     for job in study.jobs:
         if job.candidate not in first and job.candidate not in fixed and study.finished(job):
             first[job.candidate] = study.run_folder(job).path
-    for trouble in pool.spread("inference", list(first.values())):
+    for trouble in pool.spread(tasks.inference_speed, list(first.values())):
         say(f"a speed in use is missing: {trouble}")
 
 
-# ---- How much of a study's time went beyond its training loops: start-up, probes, reports, measuring, idle workers.
-
-
 class Overhead:
-    """Watches a session of a study, from its beginning on."""
+    """How much of a session's time went beyond its training loops: start-up, probes, measuring, idle workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -298,7 +298,7 @@ class Overhead:
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
 
     def sentence(self, workers: int) -> str:
-        """What is to be told at the end; nothing where no run was trained from beginning to end in this session."""
+        """The share in words; nothing where no run was trained from beginning to end in this session."""
         wall = time.perf_counter() - self.started
         new = [path.parent for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
         training = sum(float((RunFolder(path).record() or {}).get("wall_seconds", 0.0)) for path in new)

@@ -52,17 +52,17 @@ def data_of(config: AnyConfig) -> Any:
     return opened(config.source, config.reading, config.transform)
 
 
-def look(config: AnyConfig) -> Facts:
+def facts_of(config: AnyConfig) -> Facts:
     """What candidates must know of the data that a run reads."""
     if isinstance(config, PretrainConfig):
-        return look_at_corpus(config)
-    found = look_at_labelled(config)
+        return facts_of_corpus(config)
+    found = facts_of_labelled(config)
     if isinstance(config, FinetuneConfig):  # other weights to start from make another run
         return replace(found, fingerprint=f"{found.fingerprint}+{read_start(config.start).fingerprint}")
     return found
 
 
-def look_at_corpus(config: PretrainConfig) -> Facts:
+def facts_of_corpus(config: PretrainConfig) -> Facts:
     """What candidates must know of plain text; `rows` are the sequences to learn from."""
     materials = open_inputs(config, None, data_of(config))
     network = materials.network
@@ -79,7 +79,7 @@ def look_at_corpus(config: PretrainConfig) -> Facts:
     )
 
 
-def look_at_labelled(config: RunConfig) -> Facts:
+def facts_of_labelled(config: RunConfig) -> Facts:
     """What candidates must know of a source with targets."""
     source, transform = opened(config.source, config.reading, config.transform)
     if source.task == "none":

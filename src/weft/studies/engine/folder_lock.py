@@ -1,6 +1,7 @@
-"""One process at a time drives the study in a folder, and being stopped is an end with a sentence.
+"""One process at a time drives the study in a folder, and every end of it is an end with a sentence.
 
-Whoever is second is refused: it would count the first one's runs as its own, or as failed.
+Whoever is second is refused: it would count the first one's runs as its own, or as failed. Being stopped keeps what is
+finished. A study is done when every run of it is there: what there is is shown in any case, then what it lacks is said.
 """
 
 from __future__ import annotations
@@ -72,20 +73,15 @@ def stoppable(folder: Path) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# ---- A study is done when every run of it is there: what is shown is shown in any case, and then said what it lacks.
-
-Run = dict[str, Any]  # as study.json lists it
-
-
-def concluded(folder: Path, work: Callable[[], object], show: Callable[[Path], None]) -> None:
-    """Do the work of a study and show what came of it; `WorkFailed` if a run is missing at the end."""
+def concluded(folder: Path, run: Callable[[], object], show: Callable[[Path], None]) -> None:
+    """Run a study and show what came of it; `WorkFailed` if a run is missing at the end."""
     failure: WorkFailed | None = None
     try:
-        work()
+        run()
     except WorkFailed as error:
         failure = error
     study = read_study(folder) or {"runs": []}
-    if any(status(folder, run) == "finished" for run in study["runs"]):
+    if any(status(folder, each) == "finished" for each in study["runs"]):
         show(folder)
     if failure is not None:
         raise failure
@@ -109,6 +105,6 @@ def require_complete(folder: Path, good: tuple[str, ...] = ("finished",)) -> Non
     )
 
 
-def status(folder: Path, run: Run) -> str:
-    """How a run ended; empty while it has not."""
+def status(folder: Path, run: dict[str, Any]) -> str:
+    """How a run, as study.json lists it, ended; empty while it has not."""
     return str((RunFolder(folder / "runs" / run["name"]).record() or {}).get("status", ""))

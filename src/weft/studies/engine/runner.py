@@ -1,7 +1,7 @@
-"""Carries out the runs of a study, side by side on one thread each or one after the other, whichever is faster here.
+"""Runs the jobs of a study, side by side on one thread each or one after the other, whichever is faster here.
 
 Nothing that is finished is run again, a run that was interrupted goes on from its checkpoint, and a run that fails or
-takes its process with it is written down while the others go on.
+takes its process with it is written down while the others go on; where all fail alike, the study stops.
 """
 
 from __future__ import annotations
@@ -13,26 +13,21 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from weft import machine
 from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.studies.compare.candidates import CLASSICAL
+from weft.studies.engine import tasks
 from weft.studies.engine.study import Job, Study
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 from weft.training.run.kinds import AnyConfig
 
+T = TypeVar("T")
 Say = Callable[[str], None]
 SAVING = 60.0  # seconds that interrupted runs have to save
 ENDING = 30.0  # seconds that workers have to end
-WORDS = {
-    "look": "looking at the data",
-    "step_seconds": "timing a step",
-    "run_seconds": "timing a step",
-    "inference": "measuring the speed in use",
-    "show": "reading the mistakes",
-    "accuracy_on": "evaluating a network",
-}
+FAILED_ALIKE = 3  # runs, and as many different candidates where there are so many, before a study is stopped
 
 
 class Pool:
@@ -49,21 +44,21 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         stop(self.workers)
 
-    def first(self, task: str, *arguments: Any) -> Any:
+    def first(self, task: Callable[..., T], *arguments: Any) -> T:
         """The answer of one worker, a refusal as the sentence that it is."""
         self.workers[0].ask(task, *arguments)
         return self.answers(task, self.workers[:1])[0]
 
-    def answers(self, task: str, workers: list[Worker]) -> list[Any]:
+    def answers(self, task: Callable[..., T], workers: list[Worker]) -> list[T]:
         """What each was asked for; the first failure as a sentence, after all have answered."""
-        found, trouble = self.gather(task, workers)
+        found, trouble = self.collect(task, workers)
         if trouble:
             raise trouble[0]
         return found
 
-    def gather(self, task: str, workers: list[Worker]) -> tuple[list[Any], list[WeftError]]:
+    def collect(self, task: Callable[..., T], workers: list[Worker]) -> tuple[list[T], list[WeftError]]:
         """What those that could do it answer, and why the others could not."""
-        found: list[Any] = []
+        found: list[T] = []
         trouble: list[WeftError] = []
         for worker in workers:
             try:
@@ -72,18 +67,18 @@ class Pool:
                 trouble.append(WeftError(str(failure)))
                 trouble[-1].__cause__ = failure  # --debug shows where it happened
             except WorkerDied as death:
-                trouble.append(WorkFailed(f"{WORDS[task]} failed: {death}"))
+                trouble.append(WorkFailed(f"{tasks.WORDS[task]} failed: {death}"))
                 self.replace(worker)
         return found, trouble
 
-    def spread(self, task: str, arguments: list[Any]) -> list[WeftError]:
+    def spread(self, task: Callable[[Any], Any], arguments: list[Any]) -> list[WeftError]:
         """One task an argument, over all workers; returns why some could not be done."""
         trouble: list[WeftError] = []
         for first in range(0, len(arguments), len(self.workers)):
             busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
             for worker, argument in busy:
                 worker.ask(task, argument)
-            trouble += self.gather(task, [worker for worker, _ in busy])[1]
+            trouble += self.collect(task, [worker for worker, _ in busy])[1]
         return trouble
 
     def one_after_the_other(self) -> None:
@@ -118,7 +113,7 @@ def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
         return
     try:
         together = timed_together(pool, [pair[number % len(pair)] for number in range(len(pool.workers))])
-        alone = [pool.first("step_seconds", config, pool.cores) for config in pair]
+        alone = [pool.first(tasks.step_seconds, config, pool.cores) for config in pair]
     except WorkFailed as failure:  # the runs will tell whether it was both at once, or each
         pool.one_after_the_other()
         say(f"schedule: one after the other ({failure})")
@@ -134,14 +129,14 @@ def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
 def timed_together(pool: Pool, configs: list[AnyConfig]) -> list[float]:
     """Seconds of a step of each, all workers busy at once on one thread each."""
     for worker in pool.workers:  # opening the data must not disturb the timing of those that have it open
-        worker.ask("look", configs[0])
-    pool.answers("look", pool.workers)
+        worker.ask(tasks.look, configs[0])
+    pool.answers(tasks.look, pool.workers)
     for worker, config in zip(pool.workers, configs, strict=True):
-        worker.ask("step_seconds", config, 1)
-    return pool.answers("step_seconds", pool.workers)
+        worker.ask(tasks.step_seconds, config, 1)
+    return pool.answers(tasks.step_seconds, pool.workers)
 
 
-def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
+def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
     """Do all jobs that are not done. `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved."""
     waiting = deque(job for job in jobs if not study.done(job))
     total, already = len(jobs), len(jobs) - len(waiting)
@@ -160,7 +155,7 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
             ready = wait([worker.connection for worker in busy])
             for worker in [worker for worker in busy if worker.connection in ready]:
                 job, started = busy.pop(worker)
-                end = conclude(study, pool, worker, job)
+                end = end_of(study, pool, worker, job)
                 if end is None:
                     waiting.append(job)
                     if job.name not in held:
@@ -169,7 +164,7 @@ def carry_out(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
                     continue
                 ended += 1
                 took = time.perf_counter() - started
-                say(f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.told}, {took:.1f} s")
+                say(f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.sentence}, {took:.1f} s")
                 alike.note(job.candidate, end.cause)
     except KeyboardInterrupt:
         save_all(busy)
@@ -183,17 +178,17 @@ def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
     config = study.placed(job)
     config = replace(config, execution=replace(config.execution, threads=pool.threads))
     known = study.known_plan(job, pool.threads)
-    worker.ask("carry_out", config, study.run_folder(job).path, known, log=study.log(job))
+    worker.ask(tasks.run_one, config, study.run_folder(job).path, known, log=study.log(job))
 
 
 class End(NamedTuple):
-    """How a run ended, in words; `cause` is why it failed, where other candidates may fail for the same reason."""
+    """How a run ended, as a sentence; `cause` is why it failed, where other candidates may fail for the same reason."""
 
-    told: str
+    sentence: str
     cause: str = ""
 
 
-def conclude(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
+def end_of(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
     """Note how a run ended; None where another process has it."""
     try:
         status = worker.answer()
@@ -237,16 +232,11 @@ def save_all(busy: Iterable[Worker]) -> None:
         raise
 
 
-# ---- Notices that every candidate fails for one reason, which the candidates still to come would only repeat.
-
-ENOUGH = 3  # runs, and as many different candidates where there are so many
-
-
 class Alike:
-    """The failures of a study of so many candidates, as long as nothing has gone well."""
+    """Notices that every candidate fails for one reason, which the candidates still to come would only repeat."""
 
     def __init__(self, candidates: int, any_finished: bool) -> None:
-        self.candidates = min(ENOUGH, candidates)
+        self.candidates = min(FAILED_ALIKE, candidates)
         self.hopeful = any_finished
         self.failed: list[str] = []
         self.cause = ""
@@ -262,6 +252,6 @@ class Alike:
             self.hopeful = True
         self.cause = cause
         self.failed.append(candidate)
-        if not self.hopeful and len(self.failed) >= ENOUGH and len(set(self.failed)) >= self.candidates:
+        if not self.hopeful and len(self.failed) >= FAILED_ALIKE and len(set(self.failed)) >= self.candidates:
             names = ", ".join(dict.fromkeys(self.failed))
             raise WorkFailed(f"stopped: the first {len(self.failed)} runs ({names}) all failed alike: {cause}")

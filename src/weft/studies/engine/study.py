@@ -4,6 +4,8 @@ study.json             what was asked: candidates, seeds, budget, the source's f
 runs/NAME-seedN-KEY/   a run folder each; KEY is a digest of the configuration and of the data's content
 logs/NAME-….txt        what a run printed
 failures/NAME-….json   why a run has no record
+
+What is read back is checked against the shape that it was written in.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
 from weft.training.storage import yaml_file
 from weft.training.storage.run_folder import RunFolder
+
+T = TypeVar("T")
 
 FORMAT = 1
 DECIDES = ("device", "strategy", "precision", "compile", "eval_every")  # of `execution`
@@ -220,11 +224,6 @@ def why_missing(folder: Path, name: str) -> Failure:
         return read_stored(path, Failure, "")
     except Damaged:
         return Failure(f"unknown, since {path} is damaged")
-
-
-# ---- The JSON files of a study back from the disk, checked against the shape that they were written in.
-
-T = TypeVar("T")
 
 
 def read_stored(path: Path, shape: type[T], remedy: str) -> T:

@@ -13,15 +13,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from weft import disk, machine
 from weft.errors import WeftError
+
+T = TypeVar("T")
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 PATIENCE = 0.7  # seconds that a run has to save once its study is dead
@@ -57,8 +59,8 @@ class Worker:
             self.process.start()
         theirs.close()
 
-    def ask(self, task: str, *arguments: Any, log: Path | None = None) -> None:
-        """Send a task; what it prints goes to the file `log`."""
+    def ask(self, task: Callable[..., Any], *arguments: Any, log: Path | None = None) -> None:
+        """Send a task, a function that its name imports; what it prints goes to the file `log`."""
         with suppress(BrokenPipeError):  # a dead worker is noticed when its answer is read
             self.connection.send((task, arguments, log))
 
@@ -75,10 +77,11 @@ class Worker:
             return value
         raise TaskFailed(value, kind == "refused", details)
 
-    def call(self, task: str, *arguments: Any, log: Path | None = None) -> Any:
+    def call(self, task: Callable[..., T], *arguments: Any, log: Path | None = None) -> T:
         """Ask and wait."""
         self.ask(task, *arguments, log=log)
-        return self.answer()
+        found: T = self.answer()
+        return found
 
     def terminate(self) -> None:
         """Ask the process to save what it is doing and to end."""
@@ -136,11 +139,11 @@ def serve(connection: Connection) -> None:
     listen()
     console = os.dup(1), os.dup(2)
     try:
-        from weft.studies.engine import tasks
+        import weft.studies.engine.run_one  # noqa: F401  # torch, while the study still reads what was asked
 
         while True:
             task, arguments, log = connection.recv()
-            connection.send(attempt(getattr(tasks, task), arguments, log, console))
+            connection.send(attempt(task, arguments, log, console))
     except (EOFError, KeyboardInterrupt, OSError):  # the study has closed its end, or is gone
         os._exit(0)  # taking torch apart would take seconds, and nothing is left to be written
 
@@ -171,7 +174,7 @@ def end_with_study() -> None:
 
 
 def attempt(
-    function: Any, arguments: tuple[Any, ...], log: Path | None, console: tuple[int, int]
+    function: Callable[..., Any], arguments: tuple[Any, ...], log: Path | None, console: tuple[int, int]
 ) -> tuple[str, Any, str]:
     """Call a task with its output in the log; whatever it raises becomes an answer: kind, value, details."""
     try:

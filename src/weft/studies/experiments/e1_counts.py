@@ -1,4 +1,4 @@
-"""E1: specifications and exact parameter counts of Mixer and gMLP, beside the published tables 1 and 4.
+"""Study e1: specifications and exact parameter counts of Mixer and gMLP, beside the published tables 1 and 4.
 
 Nothing is trained: counts are closed forms, held against torch by the tests of the networks.
 """
@@ -55,7 +55,7 @@ class Specification:
 
 
 def specifications() -> list[Specification]:
-    """All lines of E1."""
+    """All lines of the table."""
     return [specification(name, changes, published) for name, changes, published in PUBLISHED]
 
 

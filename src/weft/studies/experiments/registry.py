@@ -75,9 +75,9 @@ def run_e10(request: Request) -> None:
 
 def show_comparison(folder: Path) -> None:
     from weft.report.table import show
-    from weft.studies.results.drawing import draw
+    from weft.studies.results.summary import draw_report
 
-    show(draw(folder))
+    show(draw_report(folder))
     print(f"report: {folder / 'report.html'}")
 
 
@@ -111,8 +111,8 @@ def show_e11(folder: Path) -> None:
     print(f"report: {folder / 'report.html'}")
 
 
-def run_table(name: str, request: Request) -> None:
-    """E4 to E7: a table of the course work at a scale."""
+def run_text_table(name: str, request: Request) -> None:
+    """Tables 6 to 9 of the course work at a scale."""
     from weft.studies.engine.folder_lock import concluded
     from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
     from weft.studies.experiments.text_tables.run_experiment import run_experiment
@@ -131,26 +131,26 @@ def run_table(name: str, request: Request) -> None:
         named_tasks(EXPERIMENTS[name], request.source, request.tasks),
         request.encoder,
     )
-    concluded(request.folder, partial(run_experiment, asked), show_table)
+    concluded(request.folder, partial(run_experiment, asked), show_text_table)
 
 
-def show_table(folder: Path) -> None:
-    from weft.studies.experiments.text_tables.drawing import draw, show
+def show_text_table(folder: Path) -> None:
+    from weft.studies.experiments.text_tables.drawing import draw_table, print_table
 
-    show(draw(folder))
+    print_table(draw_table(folder))
     print(f"report: {folder / 'report.html'}")
 
 
-def table(name: str, title: str) -> Entry:
-    return Entry(title, partial(run_table, name), show_table, "pydocs", text=True)
+def text_table(name: str, title: str) -> Entry:
+    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", text=True)
 
 
 STUDIES: dict[str, Entry] = {
     "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1),
-    "e4": table("e4", "table 6: perplexity of the four gates at equal parameters"),
-    "e5": table("e5", "table 7: BERT against gMLP as depth grows"),
-    "e6": table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),
-    "e7": table("e7", "table 9: aMLP against gMLP and BERT"),
+    "e4": text_table("e4", "table 6: perplexity of the four gates at equal parameters"),
+    "e5": text_table("e5", "table 7: BERT against gMLP as depth grows"),
+    "e6": text_table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),
+    "e7": text_table("e7", "table 9: aMLP against gMLP and BERT"),
     "e10": Entry("is attention, is convolution, needed? the families at equal budget", run_e10, show_comparison),
     "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),
 }

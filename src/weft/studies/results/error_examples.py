@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from weft.disk import Damaged, write_json
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Study, read_whole
-from weft.studies.results.load import Result, collect
-from weft.studies.results.summary import validation_metric
+from weft.studies.results.load import Result, collect, validation_metric
 from weft.training.config import RunConfig
 
 FILE = "mistakes.json"
@@ -47,7 +49,9 @@ def keep_mistakes(study: Study, pool: Pool) -> None:
     rows = common_mistakes(chosen, done)
     config = next(job.labelled for job in study.jobs if job.candidate == chosen.candidate)
     shown = pool.first(
-        "show", RunConfig(source=config.source, reading=config.reading, transform=config.transform), rows
+        tasks.examples_for_page,
+        RunConfig(source=config.source, reading=config.reading, transform=config.transform),
+        rows,
     )
     write_json(study.folder / FILE, {"candidate": chosen.candidate, "examples": [
         {**about(chosen, done, row), **example} for row, example in zip(rows, shown, strict=True)
@@ -71,6 +75,36 @@ def about(chosen: Result, every: list[Result], row: int) -> dict[str, Any]:
     assert chosen.predictions is not None
     found = {name: chosen.predictions[name][row].item() for name in ("target", "predicted", "confidence")}
     return {**found, "wrong": sum(bool(miss(result)[row]) for result in every), "of": len(every)}
+
+
+def read_examples(config: RunConfig, rows: list[int]) -> list[dict[str, str]]:
+    """Examples of the test split for a page: a picture as a data address, or the words, and where it is from."""
+    from weft.data.transform.transforms import ImageTransform
+    from weft.studies.engine.data_facts import data_of
+
+    source, transform = data_of(config)
+    split = source.splits["test"]
+    raws, _ = split.read(np.array(rows, dtype=np.int64))
+    found = []
+    for row, raw in zip(rows, raws, strict=True):
+        place = split.place(row)
+        if isinstance(transform, ImageTransform):
+            found.append({"picture": data_address(transform.pixels(raw).numpy()), "place": place})
+        else:
+            words = " / ".join(raw) if isinstance(raw, tuple | list) else str(raw)
+            found.append({"text": words[:300], "place": place})
+    return found
+
+
+def data_address(pixels: np.ndarray) -> str:
+    """A picture (channels, height, width) of bytes as a PNG that stands in the page itself."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
+    image.thumbnail((96, 96))
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def read_mistakes(folder: Path) -> dict[str, Any]:

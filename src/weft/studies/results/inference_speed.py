@@ -1,9 +1,13 @@
-"""inference.json: how fast a run's network is in use, measured once and kept in its folder."""
+"""How fast a run's network is in use: measured once by a worker, and kept in its folder as inference.json."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from weft.disk import Damaged, write_json
 from weft.studies.engine.study import read_stored
@@ -30,3 +34,55 @@ def read_inference(folder: Path) -> Inference | None:
         return read_stored(folder / FILE, Inference, "")
     except Damaged:
         return None
+
+
+def measure_inference(path: Path) -> Inference:
+    """Examples a second on one thread in batches of 64, seconds for one, tokens of a text; kept in the folder."""
+    import torch
+
+    from weft.data.transform.transforms import TextTransform
+    from weft.studies.engine.data_facts import data_of
+    from weft.training.config import RunConfig
+    from weft.training.inference.network_folder import read_network
+    from weft.training.run.inputs import open_inputs
+    from weft.training.storage.run_folder import open_run
+
+    if (stored := read_inference(path)) is not None:
+        return stored
+    config = open_run(path).labelled()
+    source, transform = data_of(config)
+    _, network, _ = read_network(path)
+    network.eval()
+    torch.set_num_threads(1)
+    small = RunConfig(source=config.source, model=config.model, network=config.network, transform=config.transform)
+    inputs = open_inputs(small, None, (source, transform))
+    batch = inputs.batches("test")[0]
+    batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
+    one = {name: value[:1] for name, value in batch.inputs.items()}
+    with torch.no_grad():
+        seconds = median_seconds(lambda: network(**batch_inputs), 5)
+        latency = median_seconds(lambda: network(**one), 20)
+    found = Inference(
+        throughput=len(batch_inputs["x"]) / seconds,
+        latency=latency,
+        tokens=mean_tokens(inputs.batches("train")) if isinstance(transform, TextTransform) else None,
+    )
+    found.save(path)
+    return found
+
+
+def median_seconds(action: Any, repeats: int) -> float:
+    """Median seconds of a call, after one to warm up."""
+    action()
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - started)
+    return float(np.median(times))
+
+
+def mean_tokens(batches: Any, count: int = 8) -> float:
+    """Tokens of a text, padding left out, over a few batches."""
+    masks = [batches[step].inputs["mask"] for step in range(min(count, len(batches)))]
+    return float(sum(int(mask.sum()) for mask in masks) / sum(len(mask) for mask in masks))

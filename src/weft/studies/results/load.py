@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,11 +136,11 @@ def candidates_of(records: list[dict[str, Any]]) -> tuple[list[Candidate], list[
             continue
         model, network = record["config"]["model"], record["config"]["network"]
         same = sum(candidate.model == model for candidate in candidates.values())
-        candidates[key] = describe(f"{model}-{same + 1}" if same else model, model, network)
+        candidates[key] = describe_candidate(f"{model}-{same + 1}" if same else model, model, network)
     return list(candidates.values()), [candidates[key].name for key in keys]
 
 
-def describe(name: str, model: str, network: dict[str, Any]) -> Candidate:
+def describe_candidate(name: str, model: str, network: dict[str, Any]) -> Candidate:
     """A candidate from what its record says of it."""
     if model in CLASSICAL.values():
         return Candidate(name, model, "classical")
@@ -147,6 +148,12 @@ def describe(name: str, model: str, network: dict[str, Any]) -> Candidate:
         return Candidate(name, model, "hybrid", network)
     config = configured(model, **network)
     return Candidate(name, model, group_of(config), network, hasattr(config, "mixer"))
+
+
+def validation_metric(result: Result) -> float:
+    """The best metric on the validation split, which chose the weights that were reported."""
+    assert result.record is not None
+    return max((e["validation_metric"] for e in result.record["curve"] if "validation_metric" in e), default=-math.inf)
 
 
 def scores_of(results: list[Result]) -> Scores:

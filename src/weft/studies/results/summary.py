@@ -1,23 +1,37 @@
-"""From results to one plain dictionary that every table, chart and page is drawn from."""
+"""From results to one plain dictionary that every table, chart and page is drawn from, and to report.html.
+
+The records are enough: nothing is run. Beside each candidate stands the command that repeats its runs.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from weft.disk import claim, write_bytes
+from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
+from weft.studies.results.error_examples import read_mistakes
 from weft.studies.results.inference_speed import Inference, read_inference
-from weft.studies.results.load import Collection, Result, scores_of
+from weft.studies.results.load import Collection, Result, collect, scores_of, validation_metric
 from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
-from weft.studies.statistics.verdicts import Contender, Verdict, answer, recommend
+from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, recommend
 from weft.training.config import RunConfig
 from weft.training.storage import yaml_file
 
 POINTS = 200  # of a drawn curve: more than a screen shows
+
+
+def draw_report(folder: Path) -> dict[str, Any]:
+    """Write report.html into the folder and return the summary that it shows."""
+    summary = summarise(collect(folder))
+    write_bytes(claim(folder / "report.html"), render(summary, read_mistakes(folder)).encode())
+    return summary
 
 
 def summarise(collection: Collection) -> dict[str, Any]:
@@ -29,14 +43,14 @@ def summarise(collection: Collection) -> dict[str, Any]:
         for candidate in collection.candidates
     }
     problems = collection.problems + comparable(by_candidate)
-    contenders = [
+    judged = [
         made
         for candidate in collection.candidates
-        if (made := contender(candidate, by_candidate[candidate.name], study["match"]))
+        if (made := judged_candidate(candidate, by_candidate[candidate.name], study["match"]))
     ]
     metric = next((r.record["metric"] for r in whole if r.record is not None), "accuracy")
     unit = "points" if metric == "accuracy" else "value"
-    rows = [row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
+    rows = [leaderboard_row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     return {
         "title": study["title"],
@@ -47,10 +61,10 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "notes": study["notes"] + [note for note in [study.get("overhead", "")] if note],
         "metric": metric,
         "unit": unit,
-        "recommendation": recommend(contenders),
-        "verdicts": [as_row(verdict) for verdict in answer(contenders, unit, study["match"])],
+        "recommendation": recommend(judged),
+        "verdicts": [as_row(verdict) for verdict in answer(judged, unit, study["match"])],
         "rows": rows,
-        "pairs": pairs(contenders),
+        "pairs": pairs(judged),
         "curves": {
             candidate.name: curves(by_candidate[candidate.name])
             for candidate in collection.candidates
@@ -85,7 +99,7 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def contender(candidate: Candidate, results: list[Result], match: str = "none") -> Contender | None:
+def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:
     """A candidate as the statistics see it, or None if no run of it finished.
 
     Cost is the time of training; where that is equal by design, what a prediction takes.
@@ -95,27 +109,21 @@ def contender(candidate: Candidate, results: list[Result], match: str = "none") 
         return None
     validation = float(np.mean([validation_metric(result) for result in done]))
     cost = mean([NUMBERS["macs" if match == "seconds" else "seconds"](result.record) for result in done]) or 0.0
-    return Contender(
+    return JudgedCandidate(
         candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed
     )
 
 
-def validation_metric(result: Result) -> float:
-    """The best metric on the validation split, which chose the weights that were reported."""
-    assert result.record is not None
-    return max((e["validation_metric"] for e in result.record["curve"] if "validation_metric" in e), default=-math.inf)
-
-
-def estimate(value: Estimate) -> dict[str, float]:
+def as_numbers(value: Estimate) -> dict[str, float]:
     return {"mean": value.mean, "low": value.low, "high": value.high}
 
 
 def as_row(verdict: Verdict) -> dict[str, Any]:
     found = {name: getattr(verdict, name) for name in ("question", "sentence", "shown", "preliminary")}
-    return {**found, "p": verdict.adjusted, **estimate(verdict.estimate)}
+    return {**found, "p": verdict.adjusted, **as_numbers(verdict.estimate)}
 
 
-def row(candidate: Candidate, results: list[Result]) -> dict[str, Any]:
+def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, Any]:
     """A line of the leaderboard: means over the finished seeds."""
     done = [result for result in results if result.finished]
     failed = [r for r in results if not r.finished]
@@ -170,18 +178,18 @@ def inference_of(result: Result) -> Inference | None:
     return Inference(**record["inference"]) if "inference" in record else read_inference(result.path)
 
 
-def pairs(contenders: list[Contender]) -> list[dict[str, Any]]:
+def pairs(judged: list[JudgedCandidate]) -> list[dict[str, Any]]:
     """The difference of every two candidates, corrected over all of them."""
-    both = list(itertools.combinations(contenders, 2))
+    both = list(itertools.combinations(judged, 2))
     found = corrected([difference(first.scores, second.scores) for first, second in both])
     return [
-        {"first": a.name, "second": b.name, "p": p, **estimate(value)}
+        {"first": a.name, "second": b.name, "p": p, **as_numbers(value)}
         for (a, b), (value, p) in zip(both, found, strict=True)
     ]
 
 
 def curves(results: list[Result]) -> dict[str, Any]:
-    """Selection metric and training loss by epoch: mean, lowest and highest over the seeds, on a common grid."""
+    """Validation metric and training loss by epoch: mean, lowest and highest over the seeds, on a common grid."""
     return {
         "metric": spread(results, "evaluation", "validation_metric"),
         "loss": spread(results, "train", "loss"),
@@ -221,7 +229,7 @@ def learning(collection: Collection) -> list[dict[str, Any]]:
     for candidate, share in itertools.product(collection.candidates, shares) if len(shares) > 1 else []:
         done = [r for r in collection.results if r.candidate == candidate.name and r.share == share and r.finished]
         if done:
-            points.append({"candidate": candidate.name, "share": share, **estimate(mean_of(scores_of(done)))})
+            points.append({"candidate": candidate.name, "share": share, **as_numbers(mean_of(scores_of(done)))})
     return points
 
 
@@ -230,13 +238,11 @@ def environment(results: list[Result]) -> dict[str, Any]:
     return next((dict(r.record["environment"]) for r in results if r.record and "torch" in r.record["environment"]), {})
 
 
-# ---- The command that repeats a run, from its record.
-
 FLAGS = {("reading", "seed"): "split-seed"}  # where a flag is not called as its field
 
 
 def command_of(record: dict[str, Any] | None) -> str:
-    """`weft train SOURCE --model NAME …` with every setting that is not the default."""
+    """The command that repeats a run: `weft train SOURCE --model NAME …`, every setting that is not the default."""
     if record is None:
         return ""
     config, usual = record["config"], yaml_file.to_dict(RunConfig())

@@ -17,11 +17,11 @@ from weft.studies.statistics.intervals import Estimate, Scores, corrected, diffe
 Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]
 
 ENOUGH = 5  # seeds for a claim that is not called preliminary
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Contender:
+class JudgedCandidate:
     """A candidate as the statistics see it: scores (seeds, examples) on the test split, and its validation metric."""
 
     name: str
@@ -47,19 +47,19 @@ class Verdict:
     sentence: str
 
 
-def best(contenders: Iterable[Contender]) -> Contender | None:
+def best(candidates: Iterable[JudgedCandidate]) -> JudgedCandidate | None:
     """The candidate that the validation split puts first."""
-    return max(contenders, key=lambda candidate: candidate.validation, default=None)
+    return max(candidates, key=lambda candidate: candidate.validation, default=None)
 
 
-def questions(candidates: list[Contender]) -> list[tuple[str, str, Contender, Contender]]:
+def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedCandidate, JudgedCandidate]]:
     """(question, how the second is called, first, second) for every question that these candidates can answer."""
     networks = [candidate for candidate in candidates if candidate.group not in ("control", "classical")]
 
-    def of(*groups: Group) -> Contender | None:
+    def of(*groups: Group) -> JudgedCandidate | None:
         return best(candidate for candidate in networks if candidate.group in groups)
 
-    def named(part: str) -> Contender | None:
+    def named(part: str) -> JudgedCandidate | None:
         return best(candidate for candidate in candidates if candidate.group == "control" and part in candidate.name)
 
     perceptron, mixing, top = of("mlp"), best(candidate for candidate in networks if candidate.tokens), best(networks)
@@ -74,7 +74,7 @@ def questions(candidates: list[Contender]) -> list[tuple[str, str, Contender, Co
     return [(question, what, a, b) for question, what, a, b in asked if a is not None and b is not None and a != b]
 
 
-def answer(candidates: list[Contender], unit: str, match: str) -> list[Verdict]:
+def answer(candidates: list[JudgedCandidate], unit: str, match: str) -> list[Verdict]:
     """A verdict for every question, corrected together."""
     asked = questions(candidates)
     estimates = corrected([difference(first.scores, second.scores) for _, _, first, second in asked])
@@ -85,10 +85,17 @@ def answer(candidates: list[Contender], unit: str, match: str) -> list[Verdict]:
 
 
 def judge(
-    question: str, what: str, first: Contender, second: Contender, estimate: Estimate, p: float, unit: str, match: str
+    question: str,
+    what: str,
+    first: JudgedCandidate,
+    second: JudgedCandidate,
+    estimate: Estimate,
+    p: float,
+    unit: str,
+    match: str,
 ) -> Verdict:
     """The verdict on one difference, as a sentence."""
-    shown = p < LEVEL
+    shown = p < SIGNIFICANCE
     preliminary = shown and too_few(first, second)
     change = f"{signed(estimate.mean, unit)} {what}{matched(match)} ({first.name} against {second.name})"
     interval = f"corrected 95 % interval {spread(estimate, unit)}"
@@ -100,7 +107,7 @@ def judge(
     return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, f"{question}: {text}")
 
 
-def recommend(candidates: list[Contender]) -> str:
+def recommend(candidates: list[JudgedCandidate]) -> str:
     """Which candidate to use: the cheapest of those that are not shown to be worse than the best."""
     leader = best(candidates)
     if leader is None or len(candidates) < 2:
@@ -109,7 +116,7 @@ def recommend(candidates: list[Contender]) -> str:
     estimates = [difference(leader.scores, candidate.scores) for candidate in others]
     adjusted = holm([estimate.p for estimate in estimates])
     pairs = list(zip(others, estimates, adjusted, strict=True))
-    equal = [leader, *(candidate for candidate, estimate, p in pairs if p >= LEVEL or estimate.mean < 0)]
+    equal = [leader, *(candidate for candidate, estimate, p in pairs if p >= SIGNIFICANCE or estimate.mean < 0)]
     cheapest = min(equal, key=lambda candidate: candidate.cost)
     few = "" if all(not too_few(leader, candidate) for candidate in others) else " Preliminary: few seeds."
     if len(equal) == 1:
@@ -118,11 +125,11 @@ def recommend(candidates: list[Contender]) -> str:
     return f"Use {cheapest.name}: the cheapest of the candidates not shown to be worse than the best ({rest}).{few}"
 
 
-def too_few(*candidates: Contender) -> bool:
+def too_few(*candidates: JudgedCandidate) -> bool:
     return any(len(candidate.scores) < ENOUGH and not candidate.fixed for candidate in candidates)
 
 
-def seeds(*candidates: Contender) -> int:
+def seeds(*candidates: JudgedCandidate) -> int:
     return min(len(candidate.scores) for candidate in candidates if not candidate.fixed)
 
 

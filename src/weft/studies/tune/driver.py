@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.disk import mark
 from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, stop
 from weft.studies.engine.worker import TaskFailed, WorkerDied
@@ -21,10 +22,11 @@ def tune(
     config: RunConfig, space: list[str], trials: int, folder: Path, storage: str | None, workers: int, say: Say
 ) -> dict[str, Any]:
     """Search, or go on with a search, until it has `trials`; returns what `summary` finds."""
+    log = folder / "log.txt"
     address = storage or str(folder / "journal.log")
     name = f"{Path(config.source).name}-{config.model}-{'-'.join(space)}"
     with driving(folder), Pool(workers) as pool:
-        pool.first("look", config)
+        pool.first(tasks.look, config)
         mark(folder)
         search = open_search(address, name)
         if dead := fail_dead_trials(search, ORPHANS):
@@ -32,12 +34,12 @@ def tune(
         threads = max(1, pool.cores // workers)
         config = replace(config, execution=replace(config.execution, threads=threads))
         for worker in pool.workers:
-            worker.ask("tune", address, name, config, space, trials, folder / "trials", log=folder / "log.txt")
-        conclude(pool, folder / "log.txt", search, trials, say)
+            worker.ask(tasks.do_trials, address, name, config, space, trials, folder / "trials", log=log)
+        await_workers(pool, log, search, trials, say)
     return summary(search, config, trials)
 
 
-def conclude(pool: Pool, log: Path, search: Any, trials: int, say: Say) -> None:
+def await_workers(pool: Pool, log: Path, search: Any, trials: int, say: Say) -> None:
     """Wait for all workers; one that dies is told, and the others go on."""
     try:
         for worker in pool.workers:

@@ -1,4 +1,4 @@
-"""F7: a rate × width map, how much a network minds its settings; Mixer and gMLP are said to mind them most."""
+"""A map of rates and widths: how much a network minds its settings; Mixer and gMLP are said to mind them most."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from weft.networks.registry import configured
 from weft.studies.compare.candidates import Candidate, Facts, fit_to, group_of, patch
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, Say, carry_out
+from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.tune.space import changes
 from weft.training.config import RunConfig
@@ -21,14 +22,14 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say) -> dict[str, Any]:
     """Train every network at every rate and width and return the best validation metric of each."""
     with driving(folder), Pool() as pool:
-        facts: Facts = pool.first("look", config)
+        facts: Facts = pool.first(tasks.look, config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip
         candidates = [Candidate(name, model, group_of(configured(model))) for model in models for name in names(model)]
         study = Study(folder, "rate and width", facts, candidates, list(cells.values()), command="")
         study.save()
         say(f"{len(cells)} runs in {folder}")
-        carry_out(study, pool, study.jobs, say)
+        run_jobs(study, pool, study.jobs, say)
     return {
         "source": facts.name,
         "rates": list(RATES),

@@ -7,7 +7,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from weft.errors import WeftError
+from weft.studies.engine.data_facts import data_of
 from weft.studies.tune.space import SPACE, apply, counted, open_search, usable
 from weft.training.config import RunConfig
 from weft.training.loop.display import Silent
@@ -34,8 +37,10 @@ class Reporter(Silent):
             raise optuna.TrialPruned
 
 
-def search(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path, data: Opened) -> int:
+def do_trials(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path) -> int:
     """Do trials until the search has `total`; returns how many this worker did."""
+    torch.set_num_threads(config.execution.threads or 1)
+    data = data_of(config)
     study = open_search(address, name)
     network = size_network(config, *data)
     space = usable(space, network)
@@ -44,13 +49,13 @@ def search(address: str, name: str, config: RunConfig, space: list[str], total: 
         trial = study.ask()
         trial.set_user_attr("worker", f"{socket.gethostname()}:{os.getpid()}")
         values = {name: SPACE[name].draw(trial, name) for name in space}
-        value, state = attempt(trial, apply(config, network, values), folder, data)
+        value, state = run_trial(trial, apply(config, network, values), folder, data)
         study.tell(trial, value, state)
         done += 1
     return done
 
 
-def attempt(trial: Any, config: RunConfig, folder: Path, data: Opened) -> tuple[float | None, Any]:
+def run_trial(trial: Any, config: RunConfig, folder: Path, data: Opened) -> tuple[float | None, Any]:
     """Train one trial: its value and state. A network that cannot be built, or diverges, is a failed trial."""
     import optuna
     from optuna.trial import TrialState

@@ -1,4 +1,4 @@
-"""The lens `activations` (F2): every function beside its derivative; on data, the units of each layer that are flat."""
+"""The lens `activations`: every function beside its derivative; on data, the units of each layer that are flat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lens `attention` (A1, M6): where each head looks, how far and how evenly, and what reaches the output.
+"""The lens `attention`: where each head looks, how far and how evenly, and what reaches the output.
 
 The fused kernel forms no maps; they are computed again from the input of each layer, while the network runs as ever.
 """

@@ -1,4 +1,4 @@
-"""What attention's maps (A1, M6) say in numbers: how far a head looks, how evenly, how much it depends on the input.
+"""What attention's maps say in numbers: how far a head looks, how evenly, how much it depends on the input.
 
 Maps are (batch, heads, tokens, tokens): row i holds what token i attends to, and sums to one.
 """

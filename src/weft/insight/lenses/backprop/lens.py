@@ -1,4 +1,4 @@
-"""The lens `backprop` (F4): value by value, what the recursion saves, and the gradient's size at each layer."""
+"""The lens `backprop`: value by value, what the recursion saves, and the gradient's size at each layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Back-propagation written out in plain NumPy for an MLP and a ConvNet (F4): one walk from the loss to the input.
+"""Back-propagation written out in plain NumPy for an MLP and a ConvNet: one walk from the loss to the input.
 
 A network is a list of parts. With a_{l−1} the input of part l and δ_l the gradient of the loss by its output,
 
@@ -7,7 +7,7 @@ activation    a = g(z)                                                         �
 convolution   z = a ∗ K + b     ∂L/∂K(m,n) = Σ_ij δ(i,j) a(i+m, j+n)           δ_{l−1}(i,j) = Σ_mn δ(i−m, j−n) K(m,n)
                                 ∂L/∂b = Σ_ij δ(i,j): sums over all positions, and over the examples of a batch
 
-Convolution is the correlation of C1, (a∗K)(i, j) = Σ a(i+m, j+n) K(m, n); so the kernel's gradient is a correlation of
+Convolution is correlation, (a∗K)(i, j) = Σ a(i+m, j+n) K(m, n); so the kernel's gradient is a correlation of
 the input with δ, and the input's one of δ with the kernel turned by 180°. The recursion hands δ down once, O(L);
 working each gradient out from the loss by itself takes L(L−1)/2 such steps, O(L²).
 """

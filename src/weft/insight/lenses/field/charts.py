@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from weft.insight.drawing.raster import cut, embedded, shaded
-from weft.insight.lenses.field.effective import Measured
+from weft.insight.lenses.field.effective import MeasuredField
 from weft.report.chart import picture, text
 from weft.report.curves import curves
 
 COLUMNS, WIDTH, GAP, HEAD = 4, 560.0, 10.0, 20.0
 
 
-def growth_chart(layers: dict[str, Measured], unit: str) -> str:
+def growth_chart(layers: dict[str, MeasuredField], unit: str) -> str:
     """Theoretical side, at most that of the input, and effective side, layer by layer."""
     extent = max(max(one.energy.shape) for one in layers.values())
     extent = (extent + 1) // 2 if unit == "tokens" else extent
@@ -25,7 +25,7 @@ def growth_chart(layers: dict[str, Measured], unit: str) -> str:
     return curves(series, ("layer measured, from the input", unit), said, reach=reach, dots=True)
 
 
-def maps_of_images(fields: dict[str, Measured]) -> str:
+def maps_of_images(fields: dict[str, MeasuredField]) -> str:
     """One map a field: how strongly each pixel counts (bright), and a frame around the theoretical field."""
     columns = max(2, min(COLUMNS, len(fields)))
     side = (WIDTH - GAP * (columns + 1)) / columns
@@ -42,7 +42,7 @@ def maps_of_images(fields: dict[str, Measured]) -> str:
     return picture(WIDTH, GAP + rows * (side + HEAD + GAP), "".join(parts), said, "sheet")
 
 
-def frame(one: Measured, left: float, top: float, side: float) -> str:
+def frame(one: MeasuredField, left: float, top: float, side: float) -> str:
     """The theoretical field's border, where it lies within the image."""
     if one.place.side is None:
         return ""
@@ -56,7 +56,7 @@ def frame(one: Measured, left: float, top: float, side: float) -> str:
     return f'<rect class="frame" {box}/>'
 
 
-def profiles_of_texts(fields: dict[str, Measured]) -> str:
+def profiles_of_texts(fields: dict[str, MeasuredField]) -> str:
     """Share of the energy by distance in tokens from the middle, a line a field."""
     series = {}
     for name, one in fields.items():

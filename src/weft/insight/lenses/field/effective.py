@@ -1,4 +1,4 @@
-"""The effective receptive field (C7), measured: how strongly each input pixel, or word, moves a value in the middle.
+"""The effective receptive field, measured: how strongly each input pixel, or word, moves a value in the middle.
 
 For a layer's output y at its middle position, the energy at input position p is the sum over output channels and input
 channels of (∂y/∂x_p)², averaged over examples. Random signs over the output channels give it in one backward pass: the
@@ -29,7 +29,7 @@ Energy = NDArray[np.float64]  # (height, width), or (offsets,) around the middle
 
 
 @dataclass
-class Measured:
+class MeasuredField:
     """The field of one layer: `energy` is summed over the examples seen; `middle` is where its centre should be."""
 
     place: Place
@@ -64,10 +64,10 @@ class Measured:
         return 2 * float(away.ravel()[order][min(reached, away.size - 1)]) + 1
 
 
-def measure(network: Network, places: list[Place], batches: Iterable[Batch], seed: int = 0) -> list[Measured]:
+def measure(network: Network, places: list[Place], batches: Iterable[Batch], seed: int = 0) -> list[MeasuredField]:
     """The field of each place over all examples: one forward pass a batch, and a backward pass for each place."""
     generator = torch.Generator().manual_seed(seed)
-    found = [Measured(place) for place in places]
+    found = [MeasuredField(place) for place in places]
     watched = {place.module: network.get_submodule(place.module) for place in places if place.module != FEATURES}
     text = network.config.input == "text"
     for batch in batches:
@@ -93,7 +93,7 @@ def words_of(network: Network, text: bool) -> dict[str, nn.Module]:
 
 
 def probe(
-    one: Measured, output: Tensor, source: Tensor, batch: Batch, network: Any, generator: torch.Generator
+    one: MeasuredField, output: Tensor, source: Tensor, batch: Batch, network: Any, generator: torch.Generator
 ) -> None:
     """Add the energy of one batch at one layer."""
     if source.ndim == 4:

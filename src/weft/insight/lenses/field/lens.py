@@ -1,4 +1,4 @@
-"""The lens `field` (C7): the receptive field in theory beside the measured one, through depth and through training."""
+"""The lens `field`: the receptive field in theory beside the measured one, through depth and through training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from weft.disk import Damaged
 from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.lenses.field.charts import growth_chart, maps_of_images, profiles_of_texts
-from weft.insight.lenses.field.effective import Measured, measure
+from weft.insight.lenses.field.effective import MeasuredField, measure
 from weft.insight.lenses.field.theoretical import Place, places
 from weft.insight.options import FieldOptions
 from weft.insight.subject import Subject, spread
@@ -40,7 +40,7 @@ def field(subject: Subject, asked: FieldOptions) -> Finding:
     return Finding("field", "Receptive field", verdict(subject, layers, moments), pictures, table, record)
 
 
-def through_training(subject: Subject, place: Place, examples: int) -> Iterator[tuple[str, Measured]]:
+def through_training(subject: Subject, place: Place, examples: int) -> Iterator[tuple[str, MeasuredField]]:
     """The field of the last layer before training and at each stored checkpoint; nothing for what was never trained."""
     if subject.folder is None or not (subject.folder / "run.yaml").is_file():
         return
@@ -59,18 +59,18 @@ def through_training(subject: Subject, place: Place, examples: int) -> Iterator[
             yield f"step {step}", measured_with(subject, start, weights, place, examples)
 
 
-def measured_with(subject: Subject, network: Network, weights: Any, place: Place, examples: int) -> Measured:
+def measured_with(subject: Subject, network: Network, weights: Any, place: Place, examples: int) -> MeasuredField:
     with weights_of(network, weights):
         return measure(network, [place], subject.batches(examples, BATCH))[0]
 
 
-def drawn(subject: Subject, layers: dict[str, Measured], moments: dict[str, Measured]) -> dict[str, Picture]:
+def drawn(subject: Subject, layers: dict[str, MeasuredField], moments: dict[str, MeasuredField]) -> dict[str, Picture]:
     """Growth through depth, and the fields themselves: maps of images, profiles over words of texts."""
     fields = profiles_of_texts if subject.config.input == "text" else maps_of_images
     unit = "tokens" if subject.config.input == "text" else "pixels"
     pictures = {
         "maps": Picture(
-            fields(layers), "Measured field of each layer" + (", theory framed" if unit == "pixels" else "")
+            fields(layers), "MeasuredField field of each layer" + (", theory framed" if unit == "pixels" else "")
         ),
     }
     if len(layers) > 1:
@@ -78,24 +78,24 @@ def drawn(subject: Subject, layers: dict[str, Measured], moments: dict[str, Meas
     if moments:
         last = next(reversed(layers))
         pictures["training"] = Picture(
-            fields({**moments, "now": layers[last]}), f"Measured field of {last} through training"
+            fields({**moments, "now": layers[last]}), f"MeasuredField field of {last} through training"
         )
     return pictures
 
 
-def row(name: str, one: Measured) -> list[Cell]:
+def row(name: str, one: MeasuredField) -> list[Cell]:
     side: Cell = "everything" if one.place.side is None else one.place.side
     return [name, side, one.place.stride, one.effective_side(), one.inside()]
 
 
-def stored(one: Measured) -> dict[str, Any]:
+def stored(one: MeasuredField) -> dict[str, Any]:
     """What the record keeps of a field: its figures and its energy, scaled to one."""
     total = float(one.energy.sum()) or 1.0
     figures = dict(zip(COLUMNS[1:], row("", one)[1:], strict=True))
     return {**figures, "energy": (one.energy / total).round(7).tolist()}
 
 
-def verdict(subject: Subject, layers: dict[str, Measured], moments: dict[str, Measured]) -> str:
+def verdict(subject: Subject, layers: dict[str, MeasuredField], moments: dict[str, MeasuredField]) -> str:
     """What the last layer sees in theory and in effect."""
     name, last = next(reversed(layers.items()))
     unit = "tokens" if subject.config.input == "text" else "pixels"

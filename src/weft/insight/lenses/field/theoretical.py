@@ -1,4 +1,4 @@
-"""Where the theoretical receptive field (C7) of each layer lies: its side, its stride and the pixel in its middle."""
+"""Where the theoretical receptive field of each layer lies: its side, its stride and the pixel in its middle."""
 
 from __future__ import annotations
 

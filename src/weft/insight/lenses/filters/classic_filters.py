@@ -1,4 +1,4 @@
-"""The hand-made filters (C2), three edge detectors, sharpen, box and Gaussian blur, applied as C1's correlation."""
+"""The hand-made filters: three edge detectors, sharpen, box and Gaussian blur, applied by correlation."""
 
 from __future__ import annotations
 

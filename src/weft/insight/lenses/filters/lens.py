@@ -1,4 +1,4 @@
-"""The lens `filters`: hand-made filters on a picture (C2), what the first layer has learned, and feature maps."""
+"""The lens `filters`: hand-made filters on a picture, what the first layer has learned, and feature maps."""
 
 from __future__ import annotations
 

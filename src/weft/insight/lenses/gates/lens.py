@@ -1,4 +1,4 @@
-"""The lens `gates` (M1, M3, M5): what each layer's matrix over tokens looks like, how Toeplitz and how local it is.
+"""The lens `gates`: what each layer's matrix over tokens looks like, how Toeplitz and how local it is.
 
 All families are on one scale; every figure stands beside the same one for the matrix with its rows shuffled.
 """
@@ -35,7 +35,7 @@ UNITS = 24  # token units of a Mixer that are drawn
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLayer:
     """A layer's figures, and those of the same matrices with shuffled rows."""
 
     mixing: Mixing
@@ -62,7 +62,7 @@ def gates(subject: Subject, asked: GatesOptions) -> Finding:
         "families": Picture(chart(every), "How local and how shift-invariant each layer is"),
         **drawn(subject, own),
     }
-    record: dict[str, Any] = {"runs": {name: [told(each) for each in layers] for name, layers in every.items()}}
+    record: dict[str, Any] = {"runs": {name: [as_record(each) for each in layers] for name, layers in every.items()}}
     said = sentence(every)
     if asked.project:
         projection = projected(subject, asked.examples)
@@ -81,7 +81,7 @@ def distinct(name: str, taken: dict[str, Any]) -> str:
     return found
 
 
-def measured(subject: Subject, examples: int) -> list[Measured]:
+def measured(subject: Subject, examples: int) -> list[MeasuredLayer]:
     """The layers of a network whose matrices have enough tokens and are not constant."""
     result = []
     for mixing in mixings(subject, examples):
@@ -90,13 +90,13 @@ def measured(subject: Subject, examples: int) -> list[Measured]:
         found = toeplitz.structure(*mixing.measurable())
         control = toeplitz.structure_of_shuffled(*mixing.measurable())
         if found is not None and control is not None:
-            result.append(Measured(mixing, found, control))
+            result.append(MeasuredLayer(mixing, found, control))
     if not result:
         raise Unfit(f"no layer of {subject.name} mixes as many as {LEAST} tokens unevenly; larger images show more")
     return result
 
 
-def told(each: Measured) -> dict[str, Any]:
+def as_record(each: MeasuredLayer) -> dict[str, Any]:
     """A layer for the record."""
     return {
         "layer": each.mixing.layer, "kind": each.mixing.kind, "grid": list(each.mixing.grid),
@@ -108,7 +108,7 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def sentence(every: dict[str, list[Measured]]) -> str:
+def sentence(every: dict[str, list[MeasuredLayer]]) -> str:
     """What the figures say of each run, in order of shift-invariance."""
     parts = []
     for name, layers in every.items():
@@ -121,7 +121,7 @@ def sentence(every: dict[str, list[Measured]]) -> str:
     return f"Share of the layers' energy in the nearest Toeplitz matrix, on average: {listed}."
 
 
-def chart(every: dict[str, list[Measured]]) -> str:
+def chart(every: dict[str, list[MeasuredLayer]]) -> str:
     """All runs on one plane, their shuffled controls beside them."""
     marks = [
         Marks(
@@ -134,7 +134,7 @@ def chart(every: dict[str, list[Measured]]) -> str:
     return families_chart(marks, sentence(every))
 
 
-def drawn(subject: Subject, layers: list[Measured]) -> dict[str, Picture]:
+def drawn(subject: Subject, layers: list[MeasuredLayer]) -> dict[str, Picture]:
     """The subject's own matrices: as they are, and as the kernels that their nearest Toeplitz matrices amount to."""
     matrices = [(each.mixing.layer, raster.signed(centre(each.mixing))) for each in layers]
     said = f"The matrix over tokens of {len(layers)} layers, row: token that is computed, column: token that is read"
@@ -169,7 +169,7 @@ def kernel(mixing: Mixing) -> Any:
     return values.reshape([2 * side - 1 for side in mixing.grid]).numpy()
 
 
-def offset_curves(layers: list[Measured], most: int = 8) -> str:
+def offset_curves(layers: list[MeasuredLayer], most: int = 8) -> str:
     """A line a layer over the offset, for texts; of many layers a few from first to last."""
     chosen = [layers[int(place)] for place in np.unique(np.linspace(0, len(layers) - 1, most).round())]
     series = {}

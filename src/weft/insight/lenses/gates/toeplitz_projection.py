@@ -1,4 +1,4 @@
-"""tMLP's claim (M5): a trained gate loses nothing when its W becomes the nearest Toeplitz matrix. Measured as loss.
+"""tMLP's claim: a trained gate loses nothing when its W becomes the nearest Toeplitz matrix. Measured as loss.
 
 Each dense gate alone, and all together, beside the control: the nearest Toeplitz matrix of W with its rows shuffled,
 which keeps the weights but not where they belong. Where the control costs nothing either, the gate did nothing.

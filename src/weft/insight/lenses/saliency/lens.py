@@ -25,7 +25,7 @@ UNITS = {"image": "patches", "text": "words", "vector": "columns"}
 
 
 @dataclass
-class Gathered:
+class Collected:
     """Curves, the gap of completeness, and the examples that are drawn."""
 
     found: dict[str, Curves] = field(default_factory=lambda: {name: Curves.empty() for name in ORDERS})
@@ -44,46 +44,46 @@ def saliency(subject: Subject, asked: SaliencyOptions) -> Finding:
     """Attributions on some examples, drawn; deletion and insertion over all of them."""
     if subject.card.task == "regression" or not subject.config.num_classes:
         raise Unfit(f"the lens saliency asks what a class is due to, and {subject.name} has no classes")
-    gathered = Gathered()
+    collected = Collected()
     for batch in subject.batches(asked.examples, BATCH):
-        gather(gathered, explained(subject, batch), asked)
-    areas = {name: found.areas() for name, found in gathered.found.items()}
+        explain(collected, explained(subject, batch), asked)
+    areas = {name: found.areas() for name, found in collected.found.items()}
     rows: list[list[Cell]] = [
         [name, *pair, areas[RANDOM][0] - pair[0], pair[1] - areas[RANDOM][1]] for name, pair in areas.items()
     ]
     columns = ["order", "deletion", "insertion", "deletion, better than random", "insertion, better than random"]
     record = {
-        "examples": gathered.found[RANDOM].count // CONTROLS,
+        "examples": collected.found[RANDOM].count // CONTROLS,
         "areas": {name: dict(zip(SIDES, pair, strict=True)) for name, pair in areas.items()},
-        "curves": {name: dict(zip(SIDES, each.means(), strict=True)) for name, each in gathered.found.items()},
-        "completeness gap": gathered.completeness,
+        "curves": {name: dict(zip(SIDES, each.means(), strict=True)) for name, each in collected.found.items()},
+        "completeness gap": collected.completeness,
     }
     return Finding(
-        "saliency", "Saliency: what an answer is due to", sentence(subject, areas, gathered),
-        {**shown(subject, gathered), **charts(gathered)}, Table(columns, rows), record,
+        "saliency", "Saliency: what an answer is due to", sentence(subject, areas, collected),
+        {**shown(subject, collected), **charts(collected)}, Table(columns, rows), record,
     )  # fmt: skip
 
 
-def gather(gathered: Gathered, batch: Explained, asked: SaliencyOptions) -> None:
+def explain(collected: Collected, batch: Explained, asked: SaliencyOptions) -> None:
     """Explain one batch and follow its orders."""
     integrated, occluded = integrated_gradients(batch, asked.steps), occlusion(batch)
     for name, values in ((INTEGRATED, integrated), (OCCLUDED, occluded)):
-        gathered.found[name].add(batch, ordered(values, batch.real))
+        collected.found[name].add(batch, ordered(values, batch.real))
     for seed in range(CONTROLS):
-        gathered.found[RANDOM].add(batch, random_order(batch.real, seed))
+        collected.found[RANDOM].add(batch, random_order(batch.real, seed))
     with torch.no_grad():
         change = batch.outputs(batch.x) - batch.outputs(batch.base)
     change = change.gather(1, batch.output[:, None])[:, 0] * batch.sign
-    gathered.gap += float((integrated.sum(1) - change).abs().sum())
-    gathered.due += float(change.abs().sum())
-    if not gathered.first:
-        gathered.first = [(batch, integrated[: asked.shown], occluded[: asked.shown])]
-        gathered.sizes = torch.zeros(integrated.shape[1])
+    collected.gap += float((integrated.sum(1) - change).abs().sum())
+    collected.due += float(change.abs().sum())
+    if not collected.first:
+        collected.first = [(batch, integrated[: asked.shown], occluded[: asked.shown])]
+        collected.sizes = torch.zeros(integrated.shape[1])
     if batch.subject.config.input == "vector":
-        gathered.sizes = gathered.sizes + integrated.abs().sum(0)
+        collected.sizes = collected.sizes + integrated.abs().sum(0)
 
 
-def sentence(subject: Subject, areas: dict[str, tuple[float, float]], gathered: Gathered) -> str:
+def sentence(subject: Subject, areas: dict[str, tuple[float, float]], collected: Collected) -> str:
     """Whether the orders are better than chance."""
     units, random = UNITS[subject.config.input], areas[RANDOM]
     best = min((INTEGRATED, OCCLUDED), key=lambda name: areas[name][0] - areas[name][1])
@@ -93,16 +93,16 @@ def sentence(subject: Subject, areas: dict[str, tuple[float, float]], gathered: 
         f"The {units} named first by {best} are {judged}: as they are taken away, the predicted class keeps a "
         f"mean probability of {areas[best][0]:.2f} (random order {random[0]:.2f}); as they are put back, "
         f"{areas[best][1]:.2f} (random order {random[1]:.2f}). Integrated gradients add up to the change of the output "
-        f"within {100 * gathered.completeness:.1f} %."
+        f"within {100 * collected.completeness:.1f} %."
     )
 
 
-def charts(gathered: Gathered) -> dict[str, Picture]:
+def charts(collected: Collected) -> dict[str, Picture]:
     """Deletion and insertion."""
     share = [step / STEPS for step in range(STEPS + 1)]
     found = {}
     for place, name, what in ((0, "deletion", "taken away"), (1, "insertion", "put back")):
-        series = {order: (share, each.means()[place]) for order, each in gathered.found.items()}
+        series = {order: (share, each.means()[place]) for order, each in collected.found.items()}
         titles = f"share {what}, most important first", "probability of the predicted class"
         said = f"Probability of the predicted class as units are {what}, by {', '.join(series)}"
         caption = f"{name.capitalize()}: units {what} in order"
@@ -110,12 +110,12 @@ def charts(gathered: Gathered) -> dict[str, Picture]:
     return found
 
 
-def shown(subject: Subject, gathered: Gathered) -> dict[str, Picture]:
+def shown(subject: Subject, collected: Collected) -> dict[str, Picture]:
     """Some examples under their attributions."""
-    batch, integrated, occluded = gathered.first[0]
+    batch, integrated, occluded = collected.first[0]
     kind = subject.config.input
     if kind == "vector":
-        return {"columns": Picture(column_bars(subject, gathered), "Mean size of the attribution to each column")}
+        return {"columns": Picture(column_bars(subject, collected), "Mean size of the attribution to each column")}
     if kind == "text":
         said = f"Words of {len(integrated)} texts by integrated gradients for the predicted class"
         drawn = weighted_words(text_lines(subject, batch, integrated), said)
@@ -146,9 +146,9 @@ def text_lines(subject: Subject, batch: Explained, values: Tensor) -> list[Sente
     return lines
 
 
-def column_bars(subject: Subject, gathered: Gathered, most: int = 24) -> str:
+def column_bars(subject: Subject, collected: Collected, most: int = 24) -> str:
     """The columns that matter most, as shares of all."""
-    names = getattr(subject.transform, "columns", ()) or [f"column {n + 1}" for n in range(len(gathered.sizes))]
-    parts = gathered.sizes / gathered.sizes.sum()
+    names = getattr(subject.transform, "columns", ()) or [f"column {n + 1}" for n in range(len(collected.sizes))]
+    parts = collected.sizes / collected.sizes.sum()
     rows = [(names[n], (float(parts[n]),)) for n in parts.argsort(descending=True)[:most].tolist()]
     return bars(rows, ("share",), "Share of the size of all attributions by column", most=max(rows[0][1][0], 1e-9))

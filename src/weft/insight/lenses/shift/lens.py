@@ -1,4 +1,4 @@
-"""The lens `shift` (C6): how many answers stay the same, and how many are right, as inputs move; several runs too."""
+"""The lens `shift`: how many answers stay the same, and how many are right, as inputs move; several runs too."""
 
 from __future__ import annotations
 

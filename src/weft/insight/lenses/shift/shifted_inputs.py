@@ -1,4 +1,4 @@
-"""Moved inputs (C6): images by pixels, texts by padding; and how far a network's answers stay the same, in sums."""
+"""Moved inputs: images by pixels, texts by padding; and how far a network's answers stay the same, in sums."""
 
 from __future__ import annotations
 

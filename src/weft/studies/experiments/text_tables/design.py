@@ -1,4 +1,4 @@
-"""What an experiment is: who stands in its table, what each network starts from, and which orderings are judged."""
+"""What an experiment is: who stands in its table, what each starts from, and which orderings are judged."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from weft.networks.config import TextTokensConfig
 from weft.networks.cost import total_parameters
 from weft.networks.registry import configured
 from weft.studies.compare.budget_matching import TOLERANCE, largest
-from weft.studies.experiments.text_tables.published import Figures
-from weft.studies.experiments.text_tables.scales import Scale
+from weft.studies.experiments.text_tables.scales import ExperimentScale
 
 Changes = dict[str, Any]
+Figures = dict[str, float]  # published ones of a candidate: parameters, perplexity, sst2, mnli
 Start = Literal["pretrained", "scratch", "embeddings"]
 
 PERPLEXITY = "perplexity"
-ENCODER = "encoder"  # the row that others stand on, when it is trained here
+ENCODER = "encoder"  # the candidate that others stand on, when it is trained here
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """A row of the table: a named network with changes, and what it starts from.
+class TableCandidate:
+    """A candidate of a table: a named network with changes, and what it starts from.
 
     pretrained: masked-language modelling first, then the tasks; scratch: the tasks alone; embeddings: the tasks, on
     the contextual embeddings of a trained encoder.
@@ -40,7 +40,7 @@ class Entrant:
         """Whether it has blocks of its own; a linear probe has none, and cannot be built without its encoder."""
         return bool(self.network["depth"])
 
-    def config(self, scale: Scale) -> TextTokensConfig:
+    def config(self, scale: ExperimentScale) -> TextTokensConfig:
         """The encoder at a scale, without a head."""
         shape = {"vocab_size": scale.vocabulary, "max_length": scale.length, "num_classes": 0}
         found = configured(self.model, **{**shape, **self.network})
@@ -55,19 +55,19 @@ class Experiment:
     name: str
     table: int
     question: str
-    entrants: Callable[[Scale], list[Entrant]]
-    pairs: Callable[[Scale], list[tuple[str, str]]]  # rows whose order is judged
+    candidates: Callable[[ExperimentScale], list[TableCandidate]]
+    pairs: Callable[[ExperimentScale], list[tuple[str, str]]]  # candidates whose order is judged
     tasks: bool  # whether its networks are also fine-tuned
-    budget: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the rows
-    encoder: Callable[[Scale], Entrant] | None = None  # what to train where rows need an encoder and none was given
-    reference: dict[str, Figures] = field(default_factory=dict)  # published rows that nobody trains here
+    budget: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the candidates
+    encoder: Callable[[ExperimentScale], TableCandidate] | None = None  # to train where one is needed and none given
+    reference: dict[str, Figures] = field(default_factory=dict)  # published candidates that nobody trains here
     notes: tuple[str, ...] = ()
 
 
-def entrants_of(experiment: Experiment, scale: Scale, encoder: str | None) -> list[Entrant]:
-    """All rows that are trained: those of the table, and the encoder below them unless a folder holds one."""
+def table_candidates(experiment: Experiment, scale: ExperimentScale, encoder: str | None) -> list[TableCandidate]:
+    """All candidates that are trained: those of the table, and the encoder below them unless a folder holds one."""
     needed = experiment.encoder is not None and encoder is None
-    return [*([experiment.encoder(scale)] if needed and experiment.encoder else []), *experiment.entrants(scale)]
+    return [*([experiment.encoder(scale)] if needed and experiment.encoder else []), *experiment.candidates(scale)]
 
 
 def equal_width(config: TextTokensConfig, parameters: int) -> TextTokensConfig:

@@ -16,36 +16,38 @@ from weft.errors import WeftError
 from weft.report.columns import duration, scaled
 from weft.report.experiment import figure, heading, published, render_experiment
 from weft.studies.engine.study import read_study
-from weft.studies.experiments.text_tables.design import PERPLEXITY, Entrant, entrants_of
-from weft.studies.experiments.text_tables.forecast import Prediction, held, read_prediction
-from weft.studies.experiments.text_tables.orderings import conclusion, judge
+from weft.studies.experiments.text_tables.design import PERPLEXITY, TableCandidate, table_candidates
+from weft.studies.experiments.text_tables.forecast import Prediction, prediction_held, read_prediction
+from weft.studies.experiments.text_tables.orderings import conclusion, judge_orderings
 from weft.studies.experiments.text_tables.scales import find_scale
-from weft.studies.experiments.text_tables.scores import Row, measure_row
+from weft.studies.experiments.text_tables.scores import CandidateScores, measure_candidate
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.studies.results.summary import called
 from weft.studies.statistics.intervals import Estimate, Scores, mean_of
 
 
-def draw(folder: Path) -> dict[str, Any]:
+def draw_table(folder: Path) -> dict[str, Any]:
     """Write report.html into the folder and return the summary that it shows."""
-    summary = summarise(folder)
+    summary = summarise_table(folder)
     write_bytes(claim(folder / "report.html"), render_experiment(summary).encode())
     return summary
 
 
-def summarise(folder: Path) -> dict[str, Any]:
+def summarise_table(folder: Path) -> dict[str, Any]:
     """Everything that the table, the charts and the page show."""
     study, prediction = read_study(folder), read_prediction(folder)
     if study is None or prediction is None:
         raise WeftError(f"{folder} holds no experiment yet; `weft study run` makes one, or goes on")
     experiment, scale = EXPERIMENTS[prediction.experiment], find_scale(prediction.scale)
-    entrants = entrants_of(experiment, scale, prediction.asked.get("encoder"))
-    rows = {e.name: measure_row(folder, [r for r in study["runs"] if r["candidate"] == e.name]) for e in entrants}
-    quantities = [PERPLEXITY] if any(e.start == "pretrained" for e in entrants) else []
+    candidates = table_candidates(experiment, scale, prediction.asked.get("encoder"))
+    rows = {
+        e.name: measure_candidate(folder, [r for r in study["runs"] if r["candidate"] == e.name]) for e in candidates
+    }
+    quantities = [PERPLEXITY] if any(e.start == "pretrained" for e in candidates) else []
     quantities += prediction.tasks
     measured = {q: {name: row.scores[q] for name, row in rows.items() if q in row.scores} for q in quantities}
-    figures = {entrant.name: entrant.published for entrant in entrants}
-    found = judge(measured, figures, experiment.pairs(scale), quantities)
+    figures = {candidate.name: candidate.published for candidate in candidates}
+    found = judge_orderings(measured, figures, experiment.pairs(scale), quantities)
     counts = {candidate["name"]: candidate["count"].get("params") for candidate in study["candidates"]}
     taken = {name: times(row) for name, row in rows.items()}
     return {
@@ -57,40 +59,42 @@ def summarise(folder: Path) -> dict[str, Any]:
         "budget": study["budget"],
         "command": study["command"],
         "quantities": quantities,
-        "rows": [as_row(e, rows[e.name], counts.get(e.name), prediction) for e in entrants],
+        "rows": [as_row(e, rows[e.name], counts.get(e.name), prediction) for e in candidates],
         "reference": [{"name": name, "published": row} for name, row in experiment.reference.items()],
         "orderings": [ordering.as_row() for ordering in found],
         "conclusion": conclusion(found),
-        "time": held(prediction, taken),
+        "time": prediction_held(prediction, taken),
         "notes": [*study["facts"]["notes"], *study["notes"], *experiment.notes],
         "problems": [problem for row in rows.values() for problem in row.problems],
-        "environment": environment(rows),
+        "environment": computed_on(rows),
     }
 
 
-def times(row: Row) -> dict[str, list[float]]:
-    """Seconds of every finished run of a row."""
+def times(row: CandidateScores) -> dict[str, list[float]]:
+    """Seconds of every finished run of a candidate."""
     return {part: [record["wall_seconds"] for record in records] for part, records in row.records.items()}
 
 
-def as_row(entrant: Entrant, row: Row, parameters: int | None, prediction: Prediction) -> dict[str, Any]:
+def as_row(
+    candidate: TableCandidate, row: CandidateScores, parameters: int | None, prediction: Prediction
+) -> dict[str, Any]:
     """A line of the table."""
     taken = times(row)
     return {
-        "name": entrant.name,
-        "layers": entrant.network.get("depth"),
-        "parameters": trained_parameters(entrant, row) or parameters,
-        "published": entrant.published,
+        "name": candidate.name,
+        "layers": candidate.network.get("depth"),
+        "parameters": trained_parameters(candidate, row) or parameters,
+        "published": candidate.published,
         "measured": {quantity: in_unit(quantity, scores) for quantity, scores in row.scores.items()},
         "seeds": max((len(scores) for scores in row.scores.values()), default=0),
-        "predicted": sum(prediction.seconds.get(entrant.name, {}).values()) or None,
+        "predicted": sum(prediction.seconds.get(candidate.name, {}).values()) or None,
         "taken": sum(float(np.mean(seconds)) for seconds in taken.values()) or None,
     }
 
 
-def trained_parameters(entrant: Entrant, row: Row) -> int | None:
+def trained_parameters(candidate: TableCandidate, row: CandidateScores) -> int | None:
     """What a network on an encoder has itself, which its record knows; others are counted by formula, without heads."""
-    if entrant.start != "embeddings":
+    if candidate.start != "embeddings":
         return None
     return next((int(record["parameters"]) for records in row.records.values() for record in records), None)
 
@@ -105,17 +109,17 @@ def in_unit(quantity: str, scores: Scores) -> dict[str, float]:
     return {"mean": mean, "low": low, "high": high}
 
 
-def environment(rows: dict[str, Row]) -> dict[str, Any]:
+def computed_on(rows: dict[str, CandidateScores]) -> dict[str, Any]:
     """Where the runs were computed."""
     records = (record for row in rows.values() for found in row.records.values() for record in found)
     return next((dict(record["environment"]) for record in records if "torch" in record["environment"]), {})
 
 
-def show(summary: dict[str, Any], console: Console | None = None) -> None:
+def print_table(summary: dict[str, Any], console: Console | None = None) -> None:
     """The table, the orderings and the time on a terminal."""
     console = console or terminal.console(width=160)
     columns = [column for quantity in summary["quantities"] for column in (heading(quantity), "published")]
-    table = Table("row", box=None, pad_edge=False, title=f"table {summary['table']} on {summary['source']}",
+    table = Table("candidate", box=None, pad_edge=False, title=f"table {summary['table']} on {summary['source']}",
                   title_justify="left")  # fmt: skip
     for title in ("layers", "parameters", *columns, "seeds", "predicted", "took"):
         table.add_column(title, justify="right")

@@ -16,7 +16,7 @@ from weft.networks.cost import total_macs
 from weft.report.columns import duration
 from weft.studies.engine.study import read_stored
 from weft.studies.experiments.text_tables.design import ENCODER, Experiment, pretraining_parameters
-from weft.studies.experiments.text_tables.scales import Scale
+from weft.studies.experiments.text_tables.scales import ExperimentScale
 
 FILE = "experiment.json"
 FORMAT = 1
@@ -33,7 +33,7 @@ class Prediction:
     scale: str
     asked: dict[str, Any]  # what else was asked for, which must not change in one folder
     steps: int
-    seconds: dict[str, dict[str, float]]  # row, part -> seconds of one run
+    seconds: dict[str, dict[str, float]]  # candidate, part -> seconds of one run
     workers: int
     threads: int
     price_per_hour: float
@@ -62,7 +62,7 @@ class Prediction:
 
 
 def repeats(row: str, seeds: int) -> int:
-    """Runs of a row: the encoder that others stand on is trained once."""
+    """Runs of a candidate: the encoder that others stand on is trained once."""
     return 1 if row == ENCODER else seeds
 
 
@@ -72,8 +72,8 @@ def read_prediction(folder: Path) -> Prediction | None:
     return read_stored(path, Prediction, "remove it to measure anew") if path.is_file() else None
 
 
-def held(prediction: Prediction, taken: dict[str, dict[str, list[float]]]) -> str:
-    """How the prediction compares to the finished runs: row, part -> seconds of each."""
+def prediction_held(prediction: Prediction, taken: dict[str, dict[str, list[float]]]) -> str:
+    """How the prediction compares to the finished runs: candidate, part -> seconds of each."""
     runs = [(prediction.seconds[row][part], took) for row, parts in taken.items() for part, took in parts.items()
             if part in prediction.seconds.get(row, {})]  # fmt: skip
     count = sum(len(took) for _, took in runs)
@@ -88,37 +88,37 @@ def held(prediction: Prediction, taken: dict[str, dict[str, list[float]]]) -> st
     ).replace("-", "−")
 
 
-# ---- the published shapes, which are counted and not run
+# The published shapes, which are counted and not run.
 
 
-def operations(config: TextTokensConfig, scale: Scale) -> float:
+def operations(config: TextTokensConfig, scale: ExperimentScale) -> float:
     """Multiplications and additions of pre-training: forward, and twice as many backward."""
     words = MASKED * scale.length * (config.dim**2 + config.dim * config.vocab_size)
     return 2 * 3 * (total_macs(config.replaced(num_classes=0)) + words) * scale.batch * (scale.steps or 0)
 
 
-def plan_lines(experiment: Experiment, scale: Scale) -> list[str]:
-    """A line for every row: its size, and what its pre-training takes on one accelerator."""
+def plan_lines(experiment: Experiment, scale: ExperimentScale) -> list[str]:
+    """A line for every candidate: its size, and what its pre-training takes on one accelerator."""
     lines = []
-    for entrant in experiment.entrants(scale):
-        if not entrant.deep:
+    for candidate in experiment.candidates(scale):
+        if not candidate.deep:
             continue
-        config = entrant.config(scale)
-        size = f"{entrant.name}: {config.depth} layers, {pretraining_parameters(config):,} parameters"
-        if entrant.start == "pretrained":
+        config = candidate.config(scale)
+        size = f"{candidate.name}: {config.depth} layers, {pretraining_parameters(config):,} parameters"
+        if candidate.start == "pretrained":
             hours = operations(config, scale) / ACCELERATOR / 3600
             size += f", {scale.steps:,} steps of {scale.batch} × {scale.length} tokens, {hours:,.0f} hours a seed"
         lines.append(size)
     return lines
 
 
-def accelerator_hours(experiment: Experiment, scale: Scale, seeds: int) -> float:
+def accelerator_hours(experiment: Experiment, scale: ExperimentScale, seeds: int) -> float:
     """Hours of one accelerator for all pre-training runs."""
-    trained = [entrant for entrant in experiment.entrants(scale) if entrant.start == "pretrained"]
-    return seeds * sum(operations(entrant.config(scale), scale) for entrant in trained) / ACCELERATOR / 3600
+    trained = [candidate for candidate in experiment.candidates(scale) if candidate.start == "pretrained"]
+    return seeds * sum(operations(candidate.config(scale), scale) for candidate in trained) / ACCELERATOR / 3600
 
 
-def needs(experiment: Experiment, scale: Scale, seeds: int) -> str:
+def needs(experiment: Experiment, scale: ExperimentScale, seeds: int) -> str:
     """What the published scale would need, in a sentence."""
     hours = accelerator_hours(experiment, scale, seeds)
     if not hours:

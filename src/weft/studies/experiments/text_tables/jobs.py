@@ -1,4 +1,4 @@
-"""The runs of an experiment: pre-training first, then every row on every task."""
+"""The runs of an experiment: pre-training first, then every candidate on every task."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Facts
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Job
-from weft.studies.experiments.text_tables.design import ENCODER, PERPLEXITY, Entrant
+from weft.studies.experiments.text_tables.design import ENCODER, PERPLEXITY, TableCandidate
 from weft.studies.experiments.text_tables.forecast import repeats
 from weft.studies.experiments.text_tables.run_configs import Asked, finetuning, from_scratch, pretraining
 
@@ -24,42 +25,42 @@ class Known:
 
 def task_facts(asked: Asked, task: str, pool: Pool) -> Facts:
     """What is known of a task's source; one that holds no labelled text is refused."""
-    found: Facts = pool.first("look", from_scratch(asked, asked.entrants[0], task, 0))
+    found: Facts = pool.first(tasks.look, from_scratch(asked, asked.candidates[0], task, 0))
     if found.modality != "text" or found.task not in ("binary", "classes"):
         raise WeftError(f"{asked.tasks[task]} holds no texts with classes; name tasks that do with --tasks")
     return found
 
 
 def pretraining_jobs(asked: Asked, steps: int, known: Known) -> list[Job]:
-    """All pre-training runs, seed by seed, so that early results cover all rows."""
+    """All pre-training runs, seed by seed, so that early results cover all candidates."""
     rows, fingerprint = known.corpus.rows, known.corpus.fingerprint
     return [
-        Job(entrant.name, pretraining(asked, entrant, seed, steps, rows), fingerprint, PERPLEXITY)
+        Job(candidate.name, pretraining(asked, candidate, seed, steps, rows), fingerprint, PERPLEXITY)
         for seed in range(asked.seeds)
-        for entrant in asked.entrants
-        if entrant.start == "pretrained" and seed < repeats(entrant.name, asked.seeds)
+        for candidate in asked.candidates
+        if candidate.start == "pretrained" and seed < repeats(candidate.name, asked.seeds)
     ]
 
 
 def task_jobs(asked: Asked, known: Known, before: list[Job]) -> list[Job]:
-    """Every row on every task; one that was pre-trained starts from the run of its own seed."""
+    """Every candidate on every task; one that was pre-trained starts from the run of its own seed."""
     trained = {(job.candidate, job.seed): job.name for job in before}
-    rows = [entrant for entrant in asked.entrants if entrant.name != ENCODER]
+    rows = [candidate for candidate in asked.candidates if candidate.name != ENCODER]
     return [
-        task_job(asked, entrant, task, seed, known, trained)
+        task_job(asked, candidate, task, seed, known, trained)
         for task in known.tasks
         for seed in range(asked.seeds)
-        for entrant in rows
+        for candidate in rows
     ]
 
 
 def task_job(
-    asked: Asked, entrant: Entrant, task: str, seed: int, known: Known, trained: dict[tuple[str, int], str]
+    asked: Asked, candidate: TableCandidate, task: str, seed: int, known: Known, trained: dict[tuple[str, int], str]
 ) -> Job:
-    """The run of one row on one task."""
+    """The run of one candidate on one task."""
     data = known.tasks[task].fingerprint
-    if entrant.start == "scratch":
-        return Job(entrant.name, from_scratch(asked, entrant, task, seed), data, task)
-    after = trained[entrant.name, seed] if entrant.start == "pretrained" else trained.get((ENCODER, 0), "")
-    config = finetuning(asked, entrant, task, seed, after or str(asked.encoder))
-    return Job(entrant.name, config, data if after else f"{data}+{known.encoder}", task, after)
+    if candidate.start == "scratch":
+        return Job(candidate.name, from_scratch(asked, candidate, task, seed), data, task)
+    after = trained[candidate.name, seed] if candidate.start == "pretrained" else trained.get((ENCODER, 0), "")
+    config = finetuning(asked, candidate, task, seed, after or str(asked.encoder))
+    return Job(candidate.name, config, data if after else f"{data}+{known.encoder}", task, after)

@@ -1,8 +1,8 @@
 """Which orderings of a table are confirmed, contradicted, or not shown by what was measured.
 
-The published order of two rows is taken from their figures. Perplexities are compared by their logarithms, paired over
-held-out sequences, accuracies paired over examples; intervals and p-values are those of any comparison, corrected over
-all orderings of an experiment together.
+The published order of two candidates is taken from their figures. Perplexities are compared by their logarithms, paired
+over held-out sequences, accuracies paired over examples; intervals and p-values are those of any comparison, corrected
+over all orderings of an experiment together.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from weft.studies.experiments.text_tables.design import PERPLEXITY
-from weft.studies.experiments.text_tables.published import Figures
+from weft.studies.experiments.text_tables.design import PERPLEXITY, Figures
 from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
-from weft.studies.statistics.verdicts import ENOUGH, LEVEL
+from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
 
 Outcome = Literal["confirmed", "contradicted", "not shown", "not measured"]
-Measured = Mapping[str, Mapping[str, Scores]]  # quantity, row -> (seeds, examples); log-perplexities, or right or wrong
+ScoresByQuantity = Mapping[str, Mapping[str, Scores]]  # quantity, candidate -> log-perplexities, or right or wrong
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """Two rows of a table and what became of their order; `estimate` is first minus second."""
+    """Two candidates of a table and what became of their order; `estimate` is first minus second."""
 
     quantity: str
     first: str
@@ -36,7 +35,7 @@ class Ordering:
     @property
     def shown(self) -> bool:
         """Whether the difference is more than chance; of one seed each it speaks of two networks, not of two kinds."""
-        return self.estimate is not None and self.adjusted < LEVEL and self.seeds > 1
+        return self.estimate is not None and self.adjusted < SIGNIFICANCE and self.seeds > 1
 
     @property
     def outcome(self) -> Outcome:
@@ -57,7 +56,7 @@ class Ordering:
 
     @property
     def claim(self) -> str:
-        """What the table says of the two rows."""
+        """What the table says of the two."""
         if self.published is None:
             return f"{self.quantity}, {self.first} against {self.second} (not in the table)"
         sign = ">" if self.published[0] > self.published[1] else "<"
@@ -67,7 +66,7 @@ class Ordering:
     @property
     def found(self) -> str:
         if self.estimate is None:
-            return "not measured, a row has no finished run"
+            return "not measured, a candidate has no finished run"
         few = f"; preliminary: {self.seeds} seeds" if self.shown and self.seeds < ENOUGH else ""
         few = few if self.seeds > 1 else "; one seed, so other seeds are not in the interval"
         word = "a difference is shown" if self.shown and self.published is None else self.outcome
@@ -89,13 +88,13 @@ class Ordering:
         }
 
 
-def judge(
-    measured: Measured, figures: Mapping[str, Figures], pairs: list[tuple[str, str]], quantities: list[str]
+def judge_orderings(
+    measured: ScoresByQuantity, figures: Mapping[str, Figures], pairs: list[tuple[str, str]], quantities: list[str]
 ) -> list[Ordering]:
     """Every pair in every quantity, corrected together."""
     asked = [(quantity, first, second) for quantity in quantities for first, second in pairs]
     asked = [question for question in asked if may_be_asked(measured, figures, question)]
-    estimates = [estimate(measured, question) for question in asked]
+    estimates = [scored_difference(measured, question) for question in asked]
     found = iter(corrected([value for value in estimates if value is not None]))
     both = [next(found) if value is not None else (None, 1.0) for value in estimates]
     return [
@@ -112,27 +111,27 @@ def judge(
     ]
 
 
-def may_be_asked(measured: Measured, figures: Mapping[str, Figures], question: tuple[str, str, str]) -> bool:
-    """Whether there is something to say: figures to confirm, or two rows that were measured."""
+def may_be_asked(measured: ScoresByQuantity, figures: Mapping[str, Figures], question: tuple[str, str, str]) -> bool:
+    """Whether there is something to say: figures to confirm, or two candidates that were measured."""
     quantity, first, second = question
     known = measured.get(quantity, {})
     return published_of(figures, *question) is not None or (first in known and second in known)
 
 
-def estimate(measured: Measured, question: tuple[str, str, str]) -> Estimate | None:
+def scored_difference(measured: ScoresByQuantity, question: tuple[str, str, str]) -> Estimate | None:
     quantity, first, second = question
     known = measured.get(quantity, {})
     return difference(known[first], known[second]) if first in known and second in known else None
 
 
 def published_of(figures: Mapping[str, Figures], quantity: str, first: str, second: str) -> tuple[float, float] | None:
-    """The two published figures, if both rows have one."""
+    """The two published figures, if both have one."""
     both = [figures.get(name, {}).get(quantity) for name in (first, second)]
     return (both[0], both[1]) if both[0] is not None and both[1] is not None else None
 
 
 def amount(quantity: str, value: Estimate) -> str:
-    """By how much the first row is above or below the second: `+3.2 % (corrected 95 % interval 1.0…5.5) above`."""
+    """By how much the first is above or below the second: `+3.2 % (corrected 95 % interval 1.0…5.5) above`."""
     if quantity == PERPLEXITY:
         mean, low, high = (100 * math.expm1(part) for part in (value.mean, value.low, value.high))
         unit = " %"

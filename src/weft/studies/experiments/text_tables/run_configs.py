@@ -10,8 +10,8 @@ from typing import Any, Literal
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.studies.experiments.text_tables.design import Entrant, Experiment, entrants_of
-from weft.studies.experiments.text_tables.scales import Scale
+from weft.studies.experiments.text_tables.design import Experiment, TableCandidate, table_candidates
+from weft.studies.experiments.text_tables.scales import ExperimentScale
 from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 from weft.training.pretraining.config import PretrainConfig
@@ -26,7 +26,7 @@ class Asked:
     """An experiment at a scale on a corpus, in a folder."""
 
     experiment: Experiment
-    scale: Scale
+    scale: ExperimentScale
     source: str
     folder: Path
     seeds: int
@@ -36,8 +36,8 @@ class Asked:
     encoder: str | None = None  # folder of a trained encoder; without one, it is trained here
 
     @property
-    def entrants(self) -> list[Entrant]:
-        return entrants_of(self.experiment, self.scale, self.encoder)
+    def candidates(self) -> list[TableCandidate]:
+        return table_candidates(self.experiment, self.scale, self.encoder)
 
     def decides(self) -> dict[str, Any]:
         """What must stay the same while a folder's runs go on; more seeds may be added."""
@@ -45,14 +45,14 @@ class Asked:
         return {"source": self.source, **scale, "tasks": self.tasks, "encoder": self.encoder}
 
 
-def pretraining(asked: Asked, entrant: Entrant, seed: int, steps: int, rows: int) -> PretrainConfig:
-    """The pre-training run of a row; `rows` are the training sequences, so that evaluations come out evenly."""
+def pretraining(asked: Asked, candidate: TableCandidate, seed: int, steps: int, rows: int) -> PretrainConfig:
+    """The pre-training run of a candidate; `rows` are the training sequences, so that evaluations come out evenly."""
     scale = asked.scale
     epochs = steps * scale.batch / max(rows, 1)
     return PretrainConfig(
         source=asked.source,
-        model=entrant.model,
-        network=entrant.network,
+        model=candidate.model,
+        network=candidate.network,
         seed=seed,
         reading=CorpusConfig(val_fraction=0.005),  # evaluations must not take the time of training
         transform=TokenizingConfig(vocab_size=scale.vocabulary, max_length=scale.length),
@@ -62,13 +62,13 @@ def pretraining(asked: Asked, entrant: Entrant, seed: int, steps: int, rows: int
     )
 
 
-def from_scratch(asked: Asked, entrant: Entrant, task: str, seed: int) -> RunConfig:
-    """The run of a row on a task without any pre-training; in time it is like any other run of the row on the task."""
+def from_scratch(asked: Asked, candidate: TableCandidate, task: str, seed: int) -> RunConfig:
+    """The run of a candidate on a task without any pre-training; it takes as long as its other runs on the task."""
     scale = asked.scale
     return RunConfig(
         source=asked.tasks[task],
-        model=entrant.model,
-        network={**entrant.network, "depth": max(1, entrant.network["depth"])},
+        model=candidate.model,
+        network={**candidate.network, "depth": max(1, candidate.network["depth"])},
         seed=seed,
         transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=scale.scratch_rate, weight_decay=DECAY),
@@ -77,16 +77,16 @@ def from_scratch(asked: Asked, entrant: Entrant, task: str, seed: int) -> RunCon
     )
 
 
-def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str) -> FinetuneConfig:
-    """The run of a row on a task from trained weights: its own, which all move, or an encoder's, which stay."""
-    scale, frozen = asked.scale, entrant.start == "embeddings"
-    above = frozen and entrant.deep  # a linear probe has no network of its own
+def finetuning(asked: Asked, candidate: TableCandidate, task: str, seed: int, start: str) -> FinetuneConfig:
+    """The run of a candidate on a task from trained weights: its own, which all move, or an encoder's, which stay."""
+    scale, frozen = asked.scale, candidate.start == "embeddings"
+    above = frozen and candidate.deep  # a linear probe has no network of its own
     rate = scale.scratch_rate if frozen else scale.task_rate
     return FinetuneConfig(
         source=asked.tasks[task],
         start=start,
-        model=entrant.model if above else "",
-        network=entrant.network if above else {},
+        model=candidate.model if above else "",
+        network=candidate.network if above else {},
         seed=seed,
         transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         thawing=ThawingConfig(frozen=frozen),
@@ -96,7 +96,7 @@ def finetuning(asked: Asked, entrant: Entrant, task: str, seed: int, start: str)
     )
 
 
-def execution(scale: Scale, eval_every: float) -> ExecutionConfig:
+def execution(scale: ExperimentScale, eval_every: float) -> ExecutionConfig:
     """One form of computation for all candidates, so that a prediction made before the first run holds for the last."""
     precision: Literal["auto", "float32"] = "auto" if scale.name == "paper" else "float32"
     return ExecutionConfig(precision=precision, compile="no", eval_every=eval_every)
@@ -113,7 +113,7 @@ def named_tasks(experiment: Experiment, corpus: str, sources: tuple[str, ...]) -
     return dict(zip(known, sources or (corpus,), strict=True))
 
 
-def at_scale(experiment: Experiment, scale: Scale, steps: int | None, budget: str | None) -> Scale:
+def at_scale(experiment: Experiment, scale: ExperimentScale, steps: int | None, budget: str | None) -> ExperimentScale:
     """The scale with the length of its pre-training runs that was asked for, or that the experiment has there."""
     if budget is not None:
         return replace(scale, steps=None, budget=budget)

@@ -1,6 +1,6 @@
-"""Carries out an experiment: probe every row, say what it will take, run what is not done.
+"""Runs an experiment: probe every candidate, say what it will take, run what is not done.
 
-Rows learn for equally many steps. A budget of time is the mean over the rows of a pre-training run; how many steps
+Candidates learn for equally many steps. A budget of time is the mean over them of a pre-training run; how many steps
 that is comes from the probe, which is made once and kept, so that the same command goes on after a kill.
 """
 
@@ -11,10 +11,11 @@ from dataclasses import replace
 from weft.errors import WeftError
 from weft.networks.cost import total_parameters
 from weft.studies.compare.candidates import Candidate, Facts, group_of
+from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving, status
-from weft.studies.engine.runner import Pool, carry_out
+from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
-from weft.studies.experiments.text_tables.design import Entrant
+from weft.studies.experiments.text_tables.design import TableCandidate
 from weft.studies.experiments.text_tables.forecast import Prediction, needs, plan_lines, read_prediction
 from weft.studies.experiments.text_tables.jobs import Known, pretraining_jobs, task_facts, task_jobs
 from weft.studies.experiments.text_tables.run_configs import Asked, pretraining
@@ -22,7 +23,7 @@ from weft.studies.experiments.text_tables.timing import predict
 
 
 def run_experiment(asked: Asked) -> None:
-    """Carry out an experiment in its folder, or go on with it; everything is on the disk when this returns."""
+    """Run an experiment in its folder, or go on with it; everything is on the disk when this returns."""
     paper = asked.scale.name == "paper"
     if paper and not has_gpu():
         refuse(asked)
@@ -37,15 +38,15 @@ def go_on(asked: Asked, stored: Prediction | None, paper: bool) -> None:
         asked.say(f"all {count} runs have ended already")
         return
     with Pool(stored.workers if stored else 1 if paper else None) as pool:
-        known = look(asked, pool)
+        known = look_at_sources(asked, pool)
         prediction = stored or predict(asked, pool, known)
         prediction.save(asked.folder)
         pool.threads = prediction.threads
-        study, stages = plan(asked, prediction, known)
+        study, stages = plan_experiment(asked, prediction, known)
         study.save()
         announce(asked, study, prediction)
         for stage in stages:
-            carry_out(study, pool, stage, asked.say)
+            run_jobs(study, pool, stage, asked.say)
 
 
 def has_gpu() -> bool:
@@ -88,14 +89,14 @@ def all_done(asked: Asked) -> int:
     return len(runs) if done and len(seeds) == asked.seeds else 0
 
 
-def look(asked: Asked, pool: Pool) -> Known:
+def look_at_sources(asked: Asked, pool: Pool) -> Known:
     """What the runs have to know of the corpus and of the tasks."""
     encoder = trained_encoder(asked.encoder) if asked.encoder is not None else ""
-    corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
-    tasks = {task: task_facts(asked, task, pool) for task in asked.tasks}
-    seen = [task for task, facts in tasks.items() if asked.tasks[task] == asked.source and facts.held_out]
+    corpus: Facts = pool.first(tasks.look, pretraining(asked, asked.candidates[0], 0, 1, 1))
+    labelled = {task: task_facts(asked, task, pool) for task in asked.tasks}
+    seen = [task for task, facts in labelled.items() if asked.tasks[task] == asked.source and facts.held_out]
     notes = [f"pre-training reads the texts that {task} is judged on, without their labels" for task in seen]
-    return Known(replace(corpus, notes=[*corpus.notes, *notes]), tasks, encoder)
+    return Known(replace(corpus, notes=[*corpus.notes, *notes]), labelled, encoder)
 
 
 def trained_encoder(folder: str) -> str:
@@ -109,31 +110,31 @@ def trained_encoder(folder: str) -> str:
     return start.fingerprint
 
 
-def plan(asked: Asked, prediction: Prediction, known: Known) -> tuple[Study, list[list[Job]]]:
+def plan_experiment(asked: Asked, prediction: Prediction, known: Known) -> tuple[Study, list[list[Job]]]:
     """All runs, and the order in which they can be done: a task after the pre-training that it starts from."""
     first = pretraining_jobs(asked, prediction.steps, known)
     second = task_jobs(asked, known, first)
     budget = f"{prediction.steps:,} steps of {asked.scale.batch} × {asked.scale.length} tokens of pre-training each"
     if not first:
         budget = f"{asked.scale.task_epochs:g} epochs of each task"
-    candidates = [as_candidate(entrant, asked, known.corpus) for entrant in asked.entrants]
+    candidates = [study_candidate(candidate, asked, known.corpus) for candidate in asked.candidates]
     title = f"table {asked.experiment.table} on {known.corpus.name}"
     study = Study(asked.folder, title, known.corpus, candidates, [*first, *second], "none", budget, asked.command)
     return study, [first, second]
 
 
-def as_candidate(entrant: Entrant, asked: Asked, facts: Facts) -> Candidate:
-    """A row as the study keeps it, with its parameters."""
-    if not entrant.deep:
-        return Candidate(entrant.name, entrant.model, "control", entrant.network)
-    config = entrant.config(asked.scale).replaced(**facts.shape)
+def study_candidate(candidate: TableCandidate, asked: Asked, facts: Facts) -> Candidate:
+    """A candidate as the study keeps it, with its parameters."""
+    if not candidate.deep:
+        return Candidate(candidate.name, candidate.model, "control", candidate.network)
+    config = candidate.config(asked.scale).replaced(**facts.shape)
     count = {"params": total_parameters(config)}
-    return Candidate(entrant.name, entrant.model, group_of(config), entrant.network, True, count)
+    return Candidate(candidate.name, candidate.model, group_of(config), candidate.network, True, count)
 
 
 def announce(asked: Asked, study: Study, prediction: Prediction) -> None:
     for note in study.facts.notes:
         asked.say(note)
     seeds = f"{asked.seeds} seed{'s' * (asked.seeds > 1)}"
-    asked.say(f"{study.title}: {len(study.candidates)} rows, {seeds}, {study.budget}, in {study.folder}")
+    asked.say(f"{study.title}: {len(study.candidates)} candidates, {seeds}, {study.budget}, in {study.folder}")
     asked.say(prediction.sentence(asked.seeds))

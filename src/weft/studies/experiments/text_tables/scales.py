@@ -14,25 +14,25 @@ ScaleName = Literal["smoke", "cpu", "paper"]
 
 
 @dataclass(frozen=True)
-class Scale:
+class ExperimentScale:
     """How large the networks of an experiment are, and how long they learn."""
 
     name: ScaleName
     width: float  # of the published widths
     depth: float  # of the published layers
-    depths: int  # rows of table 7 for each family
+    depths: int  # candidates of table 7 for each family
     vocabulary: int
     length: int  # tokens of a sequence
     batch: int  # sequences of a step
     rate: float
     seeds: int
     steps: int | None = None  # of pre-training; None: as many as `budget` has room for
-    budget: str | None = None  # time of a pre-training run, on the mean over the rows; None: the experiment's own
+    budget: str | None = None  # time of a pre-training run, on the mean over the candidates; None: the experiment's own
     task_epochs: float = 3.0
     task_batch: int = 32
     task_rate: float = 3e-4  # of fine-tuning
     scratch_rate: float = 1e-3  # of learning a task without pre-training
-    probe: float = 4.0  # seconds for which each row is timed
+    probe: float = 4.0  # seconds for which each candidate is timed
 
     def wide(self, published: int) -> int:
         """A published width at this scale: a multiple of 16, so that heads and halves come out whole."""
@@ -43,16 +43,16 @@ class Scale:
         return max(1, round(published * self.depth))
 
 
-SCALES: dict[str, Scale] = {
-    "smoke": Scale("smoke", 1 / 16, 1 / 6, 2, 512, 32, 16, 3e-3, 2, steps=20, task_epochs=0.2, probe=0.2),
+SCALES: dict[str, ExperimentScale] = {
+    "smoke": ExperimentScale("smoke", 1 / 16, 1 / 6, 2, 512, 32, 16, 3e-3, 2, steps=20, task_epochs=0.2, probe=0.2),
     # width and depth of cpu: the largest that see some million tokens in minutes on one core
-    "cpu": Scale("cpu", 1 / 8, 1 / 6, 3, 4096, 64, 32, 3e-3, 2, task_epochs=2.0),
+    "cpu": ExperimentScale("cpu", 1 / 8, 1 / 6, 3, 4096, 64, 32, 3e-3, 2, task_epochs=2.0),
     # Liu et al. 2021, appendix: 125,000 steps of 2048 sequences of 128 tokens, rate 7e-4
-    "paper": Scale("paper", 1, 1, 4, 32000, 128, 2048, 7e-4, 5, steps=125_000),
+    "paper": ExperimentScale("paper", 1, 1, 4, 32000, 128, 2048, 7e-4, 5, steps=125_000),
 }
 
 
-def find_scale(name: str) -> Scale:
+def find_scale(name: str) -> ExperimentScale:
     """A scale by name."""
     if name not in SCALES:
         raise WeftError(f"there is no scale {name!r}; {nearest(name, SCALES)} there are {', '.join(SCALES)}")

@@ -1,4 +1,4 @@
-"""Scores of every row of a table from the records of its runs: (seeds, examples) for each quantity.
+"""Scores of every candidate of a table from the records of its runs: (seeds, examples) for each quantity.
 
 A perplexity is exp(Σ losses / Σ masked tokens) over held-out sequences. Its logarithm is a ratio, whose variance over
 sequences is that of the residuals losses − ratio · tokens; `log_perplexity` gives scores with that mean and variance.
@@ -23,17 +23,17 @@ from weft.training.storage.predictions import read_predictions
 
 
 @dataclass(frozen=True)
-class Row:
-    """The finished runs of one row of a table, by quantity."""
+class CandidateScores:
+    """The finished runs of one candidate of a table, by quantity."""
 
     records: dict[str, list[dict[str, Any]]]
     scores: dict[str, Scores]
     problems: list[str]
 
 
-def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
+def measure_candidate(folder: Path, runs: list[dict[str, Any]]) -> CandidateScores:
     """What the finished runs of a candidate, as study.json lists them, came to."""
-    row = Row({}, {}, [])
+    row = CandidateScores({}, {}, [])
     scores: dict[str, list[NDArray[np.float64]]] = {}
     for run in runs:
         path = folder / "runs" / run["name"]
@@ -48,7 +48,7 @@ def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
                 raise WeftError(
                     f"{run['candidate']}, {run['part']}, seed {run['seed']}: {record.get('reason', 'failed')}"
                 )
-            found = scores_of(path, run["part"])
+            found = run_scores(path, run["part"])
         except WeftError as error:
             row.problems.append(str(error))
             continue
@@ -56,11 +56,11 @@ def measure_row(folder: Path, runs: list[dict[str, Any]]) -> Row:
             row.problems.append(f"{run['candidate']}, {run['part']}, seed {run['seed']}: {chance}")
         row.records.setdefault(run["part"], []).append(record)
         scores.setdefault(run["part"], []).append(found)
-    row.scores.update({part: np.stack(comparable(part, found, row.problems)) for part, found in scores.items()})
+    row.scores.update({part: np.stack(equally_long(part, found, row.problems)) for part, found in scores.items()})
     return row
 
 
-def comparable(part: str, found: list[NDArray[np.float64]], problems: list[str]) -> list[NDArray[np.float64]]:
+def equally_long(part: str, found: list[NDArray[np.float64]], problems: list[str]) -> list[NDArray[np.float64]]:
     """Those that were judged on as many examples as the first."""
     same = [scores for scores in found if len(scores) == len(found[0])]
     if len(same) < len(found):
@@ -68,7 +68,7 @@ def comparable(part: str, found: list[NDArray[np.float64]], problems: list[str])
     return same
 
 
-def scores_of(path: Path, part: str) -> NDArray[np.float64]:
+def run_scores(path: Path, part: str) -> NDArray[np.float64]:
     """Scores of one run: log-perplexity by sequence, or right and wrong by example."""
     if part == PERPLEXITY:
         losses = read_predictions(path, ("loss", "words"))

@@ -1,8 +1,9 @@
-"""Times every row of an experiment on this machine, as it will be run, and derives the steps and the prediction."""
+"""Times every candidate of an experiment as it will be run here, and derives the steps and the prediction."""
 
 from __future__ import annotations
 
 from weft.errors import WeftError
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, choose_schedule
 from weft.studies.experiments.text_tables.design import ENCODER, PERPLEXITY
 from weft.studies.experiments.text_tables.forecast import Prediction
@@ -19,7 +20,7 @@ from weft.training.run.kinds import AnyConfig
 
 SHORTEST = 10  # steps of a run that a budget must have room for
 
-Parts = dict[tuple[str, str], AnyConfig]  # row, part -> a run that can be timed before anything is trained
+Parts = dict[tuple[str, str], AnyConfig]  # candidate, part -> a run that can be timed before anything is trained
 Costs = dict[tuple[str, str], tuple[float, float]]  # seconds of a step, and of an evaluation
 
 
@@ -27,8 +28,8 @@ def predict(asked: Asked, pool: Pool, known: Known) -> Prediction:
     """Choose a schedule, time a step and an evaluation of everything, and add up."""
     parts = timeable(asked, known)
     choose_schedule(pool, parts.values(), asked.say)
-    costs = dict(zip(parts, timed(asked, pool, list(parts.values())), strict=True))
-    steps = steps_of(asked, costs)
+    costs = dict(zip(parts, time_runs(asked, pool, list(parts.values())), strict=True))
+    steps = pretraining_steps(asked, costs)
     found: dict[str, dict[str, float]] = {}
     for (row, part), (step, each) in costs.items():
         pretrained = part == PERPLEXITY
@@ -48,15 +49,15 @@ def predict(asked: Asked, pool: Pool, known: Known) -> Prediction:
 
 
 def timeable(asked: Asked, known: Known) -> Parts:
-    """Runs that take the time of those to come: on a task, each row as if it were trained from scratch."""
+    """Runs that take the time of those to come: on a task, each candidate as if it were trained from scratch."""
     parts: Parts = {
-        (entrant.name, PERPLEXITY): pretraining(asked, entrant, 0, 1, known.corpus.rows)
-        for entrant in asked.entrants
-        if entrant.start == "pretrained"
+        (candidate.name, PERPLEXITY): pretraining(asked, candidate, 0, 1, known.corpus.rows)
+        for candidate in asked.candidates
+        if candidate.start == "pretrained"
     }
-    for entrant in asked.entrants:
-        if entrant.name != ENCODER:
-            parts |= {(entrant.name, task): from_scratch(asked, entrant, task, 0) for task in asked.tasks}
+    for candidate in asked.candidates:
+        if candidate.name != ENCODER:
+            parts |= {(candidate.name, task): from_scratch(asked, candidate, task, 0) for task in asked.tasks}
     return parts
 
 
@@ -64,19 +65,19 @@ def task_steps(asked: Asked, known: Known, task: str) -> int:
     return max(1, round(asked.scale.task_epochs * known.tasks[task].rows / asked.scale.task_batch))
 
 
-def timed(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[float, float]]:
+def time_runs(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[float, float]]:
     """Seconds of a step and of an evaluation of each, with all workers busy as they will be."""
     found: list[tuple[float, float]] = []
     width = len(pool.workers)
     for first in range(0, len(configs), width):
         wave = [configs[number % len(configs)] for number in range(first, first + width)]  # the last one filled up
         for worker, config in zip(pool.workers, wave, strict=True):
-            worker.ask("run_seconds", config, pool.threads, asked.scale.probe)
-        found += pool.answers("run_seconds", pool.workers)
+            worker.ask(tasks.run_seconds, config, pool.threads, asked.scale.probe)
+        found += pool.answers(tasks.run_seconds, pool.workers)
     return found[: len(configs)]
 
 
-def steps_of(asked: Asked, costs: Costs) -> int:
+def pretraining_steps(asked: Asked, costs: Costs) -> int:
     """The steps of pre-training asked for, or those for which a mean run takes the budget."""
     if asked.scale.steps is not None:
         return asked.scale.steps

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.experiments.fabricated import FACTS, make
+from studies.experiments.text_tables.fabricated import FACTS, make
 from weft.errors import WeftError
 from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.experiments.text_tables.forecast import Prediction
@@ -16,7 +16,7 @@ from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, na
 from weft.studies.experiments.text_tables.run_experiment import plan
 from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
-from weft.studies.experiments.text_tables.timing import steps_of, timeable
+from weft.studies.experiments.text_tables.timing import pretraining_steps, timeable
 from weft.studies.results.load import collect
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.pretraining.config import PretrainConfig
@@ -84,10 +84,10 @@ def test_a_study_may_be_moved_its_runs_keep_their_names(tmp_path: Path):
 def test_a_budget_is_the_mean_time_of_a_run_and_gives_all_rows_equal_steps():
     question = asked("e4", budget="100s")
     costs = {("linear", PERPLEXITY): (0.1, 1.0), ("split", PERPLEXITY): (0.3, 1.0), ("split", "sst2"): (9.0, 9.0)}
-    assert steps_of(question, costs) == int((100 - 8) / 0.2)
-    assert steps_of(replace(question, scale=replace(question.scale, steps=7)), costs) == 7
+    assert pretraining_steps(question, costs) == int((100 - 8) / 0.2)
+    assert pretraining_steps(replace(question, scale=replace(question.scale, steps=7)), costs) == 7
     with pytest.raises(WeftError, match="--budget 1s is too short for a run here; give at least 10s"):
-        steps_of(asked("e4", budget="1s"), costs)
+        pretraining_steps(asked("e4", budget="1s"), costs)
 
 
 def test_every_part_can_be_timed_before_anything_is_trained():

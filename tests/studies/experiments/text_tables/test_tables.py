@@ -8,15 +8,14 @@ from weft.errors import WeftError
 from weft.networks.cost import total_parameters
 from weft.studies.experiments.text_tables.design import equal_width, pretraining_parameters
 from weft.studies.experiments.text_tables.forecast import needs, plan_lines
-from weft.studies.experiments.text_tables.published import TABLE_6, TABLE_7
 from weft.studies.experiments.text_tables.scales import SCALES, find_scale
-from weft.studies.experiments.text_tables.tables import EXPERIMENTS, gates, gmlp
+from weft.studies.experiments.text_tables.tables import EXPERIMENTS, TABLE_6, TABLE_7, gates, gmlp
 
 PAPER = SCALES["paper"]
 
 
 def counts(name: str, scale: str) -> dict[str, int]:
-    made = EXPERIMENTS[name].entrants(SCALES[scale])
+    made = EXPERIMENTS[name].candidates(SCALES[scale])
     return {e.name: total_parameters(e.config(SCALES[scale])) for e in made if e.deep}
 
 
@@ -48,18 +47,18 @@ def test_e5_has_the_published_counts_at_paper_scale():
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
 def test_e4_e5_e6_e7_rows_can_be_built_and_their_pairs_are_rows(name: str, scale: str):
     experiment = EXPERIMENTS[name]
-    rows = {entrant.name: entrant for entrant in experiment.entrants(SCALES[scale])}
+    rows = {candidate.name: candidate for candidate in experiment.candidates(SCALES[scale])}
     assert all(first in rows and second in rows for first, second in experiment.pairs(SCALES[scale]))
-    for entrant in rows.values():
-        if entrant.deep:
-            assert pretraining_parameters(entrant.config(SCALES[scale])) > 0
+    for candidate in rows.values():
+        if candidate.deep:
+            assert pretraining_parameters(candidate.config(SCALES[scale])) > 0
 
 
 def test_e6_rows_differ_in_gate_matrix_and_start():
-    rows = {entrant.name: entrant for entrant in EXPERIMENTS["e6"].entrants(SCALES["cpu"])}
+    rows = {candidate.name: candidate for candidate in EXPERIMENTS["e6"].candidates(SCALES["cpu"])}
     assert rows["gmlp"].network == rows["gmlp on trained"].network
     assert (rows["gmlp"].start, rows["gmlp on trained"].start) == ("scratch", "embeddings")
-    made = {name: entrant.config(SCALES["cpu"]) for name, entrant in rows.items() if entrant.deep}
+    made = {name: candidate.config(SCALES["cpu"]) for name, candidate in rows.items() if candidate.deep}
     form = {name: (config.gate, config.gate_weight) for name, config in made.items()}
     assert form["gmlp on trained"] == ("multiplicative", "dense")
     assert form["split on trained"] == ("split", "dense")
@@ -68,7 +67,7 @@ def test_e6_rows_differ_in_gate_matrix_and_start():
 
 
 def test_e7_rows_differ_in_the_tiny_attention_alone():
-    rows = {entrant.name: entrant for entrant in EXPERIMENTS["e7"].entrants(PAPER)}
+    rows = {candidate.name: candidate for candidate in EXPERIMENTS["e7"].candidates(PAPER)}
     difference = dict(rows["amlp"].network.items() - rows["gmlp"].network.items())
     assert difference == {"tiny_attention": 64}
 

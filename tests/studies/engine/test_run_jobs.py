@@ -14,11 +14,11 @@ from studies.fabricated import make_study, record
 from weft.errors import Interrupted, WorkFailed
 from weft.studies.engine import runner
 from weft.studies.engine.folder_lock import concluded, require_complete
-from weft.studies.engine.runner import Alike, Pool, carry_out
+from weft.studies.engine.runner import Alike, Pool, run_jobs
 from weft.studies.engine.study import Study, why_missing
 from weft.studies.engine.worker import TaskFailed, WorkerDied
 
-ARMS = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
+CANDIDATES = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
 
 
 class Fake:
@@ -45,7 +45,7 @@ class Fake:
 
 
 def study_without_records(folder: Path, **candidates: float) -> Study:
-    study = make_study(folder, candidates or ARMS, seeds=2)
+    study = make_study(folder, candidates or CANDIDATES, seeds=2)
     for job in study.jobs:
         (study.run_folder(job).path / "record.json").unlink()
     return study
@@ -81,7 +81,7 @@ def test_candidates_that_all_fail_alike_end_the_study_early(tmp_path: Path, monk
     said: list[str] = []
     with pytest.raises(WorkFailed, match=r"first 3 runs \(.*mlp.*\) all failed alike: ") as failed:
         seed_by_seed = sorted(study.jobs, key=lambda job: job.seed)
-        carry_out(study, pool_of(raising(error), monkeypatch), seed_by_seed, said.append)
+        run_jobs(study, pool_of(raising(error), monkeypatch), seed_by_seed, said.append)
     assert failed.value.code == 1 and len(said) == 3
     assert ("SIGILL" if isinstance(error, WorkerDied) else "larger than the split") in str(failed.value)
 
@@ -94,7 +94,7 @@ def test_memory_and_other_reasons_that_differ_do_not(tmp_path: Path, monkeypatch
     def does(path: Path) -> Any:
         raise WorkerDied(code) if code is not None else TaskFailed(f"{path.name} is too deep", True)
 
-    carry_out(study, pool_of(does, monkeypatch), study.jobs, lambda _: None)
+    run_jobs(study, pool_of(does, monkeypatch), study.jobs, lambda _: None)
     assert all(study.failure(job).is_file() for job in study.jobs)
 
 
@@ -117,7 +117,7 @@ def test_a_run_that_another_process_has_is_waited_for(tmp_path: Path, monkeypatc
         asked.append(path.name)
         return finish(path) if len(asked) > 3 else "held"
 
-    carry_out(study, pool_of(does, monkeypatch), study.jobs, said.append)
+    run_jobs(study, pool_of(does, monkeypatch), study.jobs, said.append)
     assert all(study.finished(job) and not study.failure(job).exists() for job in study.jobs)
     assert sum("another process trains in" in line for line in said) == 2  # once a run, not once a look
 
@@ -130,14 +130,14 @@ def test_being_interrupted_saves_what_is_under_way(tmp_path: Path, monkeypatch):
     other.answer = lambda timeout: "interrupted"  # type: ignore[method-assign]
     pool.workers.append(other)  # type: ignore[arg-type]
     with pytest.raises(Interrupted, match="0 of 8 runs are finished, those under way are kept"):
-        carry_out(study, pool, study.jobs, lambda _: None)
+        run_jobs(study, pool, study.jobs, lambda _: None)
     assert other.stopped == 1
 
 
 def test_what_was_under_way_is_told(tmp_path: Path, monkeypatch):
     study = study_without_records(tmp_path, mlp=0.9)
     (study.run_folder(study.jobs[0]).path / ".lock").write_text("reading the data")
-    carry_out(study, pool_of(raising(WorkerDied(-signal.SIGSEGV)), monkeypatch), study.jobs, lambda _: None)
+    run_jobs(study, pool_of(raising(WorkerDied(-signal.SIGSEGV)), monkeypatch), study.jobs, lambda _: None)
     assert "died while reading the data: SIGSEGV" in why_missing(tmp_path, study.jobs[0].name).reason
 
 

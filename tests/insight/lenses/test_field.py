@@ -10,7 +10,7 @@ import weft
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.insight import look, open_subject
-from weft.insight.lenses.field.effective import Measured, by_offset, measure
+from weft.insight.lenses.field.effective import MeasuredField, by_offset, measure
 from weft.insight.lenses.field.theoretical import Place, places
 from weft.networks.receptive_field import Layer, grow, receptive_field
 from weft.networks.registry import configured
@@ -84,10 +84,10 @@ def test_c7_a_theoretical_field_that_were_too_small_would_be_noticed() -> None:
 def test_effective_sides_of_known_fields() -> None:
     point, even = np.zeros((9, 9)), np.ones((9, 9))
     point[4, 4] = 1
-    assert Measured(Place("x", 9, 1, 0.0), point, (4.0, 4.0)).effective_side() == 1
-    assert Measured(Place("x", 9, 1, 0.0), even, (4.0, 4.0)).effective_side() == 9  # 7×7 would hold 60 %
-    assert Measured(Place("x", 9, 1, 0.0), even, (4.0, 4.0)).effective_side(0.6) == 7
-    assert Measured(Place("x", 5, 1, 0.0), even, (4.0, 4.0)).inside() == pytest.approx(25 / 81)
+    assert MeasuredField(Place("x", 9, 1, 0.0), point, (4.0, 4.0)).effective_side() == 1
+    assert MeasuredField(Place("x", 9, 1, 0.0), even, (4.0, 4.0)).effective_side() == 9  # 7×7 would hold 60 %
+    assert MeasuredField(Place("x", 9, 1, 0.0), even, (4.0, 4.0)).effective_side(0.6) == 7
+    assert MeasuredField(Place("x", 5, 1, 0.0), even, (4.0, 4.0)).inside() == pytest.approx(25 / 81)
 
 
 def test_energies_of_texts_are_summed_by_distance_from_their_middle() -> None:

@@ -13,17 +13,16 @@ from studies.fabricated import make_study, record
 from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json
-from weft.studies.results.drawing import draw
 from weft.studies.results.load import collect
-from weft.studies.results.summary import called, summarise
+from weft.studies.results.summary import called, draw_report, summarise
 from weft.training.config import RunConfig
 
-ARMS = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
+CANDIDATES = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 
 
 def test_a_study_is_summed_up_best_first_with_every_column(tmp_path: Path):
     """E2: accuracy, parameters, throughput and training cost side by side."""
-    make_study(tmp_path, ARMS, seeds=5)
+    make_study(tmp_path, CANDIDATES, seeds=5)
     summary = summarise(collect(tmp_path))
     assert [row["name"] for row in summary["rows"]][:2] == ["mlp", "vit_nano_p4_32"]
     row = summary["rows"][0]
@@ -35,7 +34,7 @@ def test_a_study_is_summed_up_best_first_with_every_column(tmp_path: Path):
 
 
 def test_a_failed_run_stays_a_row_that_says_so(tmp_path: Path):
-    study = make_study(tmp_path, ARMS)
+    study = make_study(tmp_path, CANDIDATES)
     job = next(job for job in study.jobs if job.candidate == "mlp")
     path = study.run_folder(job).path / "record.json"
     path.write_text(json.dumps(record(job.config, 0.1, status="failed", reason="step 8: training diverged")))
@@ -76,15 +75,15 @@ def test_records_with_wrong_parts_are_left_out(tmp_path: Path, change: dict[str,
     study = make_study(tmp_path, {"mlp": 0.9}, seeds=2)
     path = study.run_folder(study.jobs[0]).path / "record.json"
     path.write_text(json.dumps(record(study.jobs[0].config, 0.9) | change))
-    summary = draw(tmp_path)
+    summary = draw_report(tmp_path)
     (problem,) = summary["problems"]
     assert summary["rows"][0]["seeds"] == 1 and "record.json" in problem and "left out" in problem
 
 
 def test_any_folder_of_runs_is_a_leaderboard(tmp_path: Path):
-    make_study(tmp_path, ARMS)
+    make_study(tmp_path, CANDIDATES)
     (tmp_path / "study.json").unlink()
-    assert {row["name"] for row in summarise(collect(tmp_path))["rows"]} == set(ARMS)
+    assert {row["name"] for row in summarise(collect(tmp_path))["rows"]} == set(CANDIDATES)
 
 
 def test_runs_on_another_source_are_left_out(tmp_path: Path):
@@ -118,7 +117,7 @@ def test_a_damaged_study_is_refused_and_what_can_be_done_without_is_not_missed(t
     for path in (study.failure(study.jobs[1]), tmp_path / "mistakes.json"):
         path.write_text(content)
     (study.run_folder(study.jobs[0]).path / "inference.json").write_text(content)
-    (row,) = draw(tmp_path)["rows"]
+    (row,) = draw_report(tmp_path)["rows"]
     assert row["seeds"] == 1 and row["speed"] is None and "damaged" in row["failures"][0]["reason"]
     (tmp_path / "study.json").write_text(content)
     with pytest.raises(Damaged, match=r"study.json is damaged"):
@@ -143,7 +142,7 @@ def test_a_newer_study_is_refused(tmp_path: Path):
 
 
 def test_csv_and_json_hold_the_numbers_of_the_table(tmp_path: Path):
-    make_study(tmp_path, ARMS)
+    make_study(tmp_path, CANDIDATES)
     summary = summarise(collect(tmp_path))
     lines = list(csv.DictReader(io.StringIO(as_csv(summary))))
     assert [line["name"] for line in lines] == [row["name"] for row in summary["rows"]]
@@ -152,12 +151,12 @@ def test_csv_and_json_hold_the_numbers_of_the_table(tmp_path: Path):
 
 
 def test_an_interrupted_report_leaves_the_old_one_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    make_study(tmp_path, ARMS)
-    draw(tmp_path)
+    make_study(tmp_path, CANDIDATES)
+    draw_report(tmp_path)
     before = (tmp_path / "report.html").read_bytes()
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(WeftError, match="disk is full"):
-        draw(tmp_path)
+        draw_report(tmp_path)
     assert (tmp_path / "report.html").read_bytes() == before
     assert [path.name for path in tmp_path.glob(".report*")] == []
 

@@ -17,13 +17,13 @@ from weft.studies.engine.worker import WorkerDied, attempt
 STUDY = """
 import multiprocessing, os, signal, sys, time
 from pathlib import Path
-from weft import atomic
+from weft import disk
 from weft.studies.engine.worker import listen, undisturbed
 
 def stubborn(folder, writing):
     listen()
     signal.signal(signal.SIGTERM, lambda *_: (folder / "asked").touch())
-    with atomic.explained(folder / "x", folder / "y") if writing else open(os.devnull):
+    with disk.explained(folder / "x", folder / "y") if writing else open(os.devnull):
         (folder / "ready").write_text(str(os.getpid()))
         until = time.monotonic() + (1.5 if writing else 20)
         while time.monotonic() < until:  # in which there is no next step

@@ -43,23 +43,23 @@ def record(config: Any, **changes: Any) -> dict[str, Any]:
 def make(folder: Path, losses: dict[str, float], seeds: int = 5, name: str = "e4", noise: float = 0.01) -> Study:
     """A finished experiment at smoke scale whose rows have these log-perplexities; rows not named have not run."""
     experiment, scale = EXPERIMENTS[name], SCALES["smoke"]
-    entrants = [entrant for entrant in experiment.entrants(scale) if entrant.start == "pretrained"]
+    candidates = [candidate for candidate in experiment.candidates(scale) if candidate.start == "pretrained"]
     jobs = [
         Job(
             e.name, PretrainConfig(source="pydocs", model=e.model, network=e.network, seed=seed), "f" * 32, "perplexity"
         )
         for seed in range(seeds)
-        for e in entrants
+        for e in candidates
     ]
-    candidates = [
+    stored = [
         Candidate(e.name, e.model, "mlp", e.network, True, {"params": total_parameters(e.config(scale))})
-        for e in entrants
+        for e in candidates
     ]
     study = Study(
-        folder, "table", FACTS, candidates, jobs, budget="20 steps", command="weft study run e4 pydocs --scale smoke"
+        folder, "table", FACTS, stored, jobs, budget="20 steps", command="weft study run e4 pydocs --scale smoke"
     )
     study.save()
-    seconds = {entrant.name: {"perplexity": 10.0} for entrant in entrants}
+    seconds = {candidate.name: {"perplexity": 10.0} for candidate in candidates}
     Prediction(name, "smoke", {}, 20, seconds, 1, 1, 0.1).save(folder)
     rng = np.random.default_rng(0)
     hardness = rng.normal(0, 0.5, 300)  # some sequences are harder for everyone

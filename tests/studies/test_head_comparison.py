@@ -10,7 +10,7 @@ import pytest
 from training.encoders import configure, make_encoder
 from weft.errors import WeftError
 from weft.studies import head_comparison
-from weft.studies.head_comparison import finetune_all, head_configs, rows_of, show_table
+from weft.studies.head_comparison import finetune_all, head_configs, networks_of, show_table
 from weft.training.embeddings.heads import CONTROLS, HEADS
 from weft.training.finetuning.prepare import open_finetuning
 
@@ -46,7 +46,7 @@ def test_heads_and_seeds_become_one_table(
     said: list[str] = []
     finetune_all(config, heads=True, seeds=2, folder=tmp_path / "heads", say=said.append)
     assert any("6 of 6 runs are finished already" in line for line in said)
-    rows, _ = rows_of(tmp_path / "heads")
+    rows, _ = networks_of(tmp_path / "heads")
     assert [row.name for row in rows] == list(chosen) and all(len(row.scores) == 2 for row in rows)
     lead = rows[0].lead(rows[1])
     expected = sum(rows[0].scores) / 2 - sum(rows[1].scores) / 2

@@ -87,7 +87,7 @@ def test_e5_e6_e7_run_at_smoke_scale_and_end_with_their_table(name: str, table: 
 
 
 def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
-    from studies.experiments.fabricated import make
+    from studies.experiments.text_tables.fabricated import make
 
     make(tmp_path, {"split": 4.0})
     stored = json.loads((tmp_path / "experiment.json").read_text())

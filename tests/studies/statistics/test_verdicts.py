@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.studies.statistics.verdicts import Contender, answer, questions, recommend
+from weft.studies.statistics.verdicts import JudgedCandidate, answer, questions, recommend
 
 
-def candidate(name: str, group, share: float, seeds: int = 5, selection: float | None = None, **more) -> Contender:
+def candidate(
+    name: str, group, share: float, seeds: int = 5, validation: float | None = None, **more
+) -> JudgedCandidate:
     """A candidate that is right on the first `share` of 1,000 examples; seeds differ by one example."""
     scores = np.zeros((seeds, 1000))
     for seed in range(seeds):
         scores[seed, : int(share * 1000) + seed % 2] = 1
-    return Contender(name, group, scores, share if selection is None else selection, **more)
+    return JudgedCandidate(name, group, scores, share if validation is None else validation, **more)
 
 
 def test_a_clear_difference_is_claimed_with_its_interval():
@@ -36,8 +38,8 @@ def test_a_difference_within_noise_is_no_difference_shown():
 
 
 def test_who_stands_for_a_group_is_chosen_by_selection_not_by_the_reported_score():
-    lucky = candidate("lucky", "mlp", 0.99, selection=0.80)
-    chosen = candidate("chosen", "mlp", 0.90, selection=0.95)
+    lucky = candidate("lucky", "mlp", 0.99, validation=0.80)
+    chosen = candidate("chosen", "mlp", 0.90, validation=0.95)
     ((_, _, _, second),) = questions([candidate("vit", "attention", 0.95), lucky, chosen])
     assert second.name == "chosen"
 

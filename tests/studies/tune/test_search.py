@@ -1,16 +1,22 @@
-"""Searches are kept in a journal file or in a database by its address; what is missing is told in a sentence."""
+"""F7: a search keeps its trials and goes on, in a journal file or a database; what is missing is a sentence."""
 
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import optuna
 import pytest
+from optuna.trial import TrialState
 
 from weft.errors import WeftError
-from weft.studies.tune.space import fail_dead_trials, open_search, open_storage
+from weft.networks.registry import configured
+from weft.studies.tune.space import apply, counted, fail_dead_trials, open_search, open_storage, parse_space, usable
+from weft.studies.tune.worker_loop import do_trials
+from weft.training.config import BudgetConfig, RunConfig
 
+CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=6))
 DATABASE = os.environ.get("WEFT_POSTGRESQL", "")  # such as postgresql://user@host/name, for those who have one
 
 
@@ -75,3 +81,49 @@ def test_a_missing_driver_is_named_without_the_password(
 def test_a_database_that_cannot_be_opened_is_told_by_its_cause(tmp_path: Path) -> None:
     with pytest.raises(WeftError, match="unable to open database file"):
         open_storage(f"sqlite:///{tmp_path}/no/such/folder/search.db")
+
+
+def test_a_search_keeps_its_trials_and_goes_on(tmp_path: Path):
+    address = str(tmp_path / "journal.log")
+    assert do_trials(address, "s", CONFIG, ["rate", "width"], 2, tmp_path) == 2
+    assert do_trials(address, "s", CONFIG, ["rate", "width"], 3, tmp_path) == 1  # the third only
+    trials = open_search(address, "s").get_trials()
+    assert len(trials) == 3 and all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in trials)
+    assert len({trial.params["rate"] for trial in trials}) == 3
+    assert (tmp_path / "trial-0002" / "record.json").is_file()
+
+
+def test_a_network_that_cannot_be_built_is_a_failed_trial_with_its_reason(tmp_path: Path):
+    config = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=2), network={"hidden": [4]})
+    (tmp_path / "trial-0000").write_text("in the way")
+    do_trials(str(tmp_path / "journal.log"), "s", config, ["rate"], 2, tmp_path)
+    first, second = open_search(str(tmp_path / "journal.log"), "s").get_trials()
+    assert first.state == TrialState.FAIL and "trial-0000" in first.user_attrs["reason"]
+    assert second.state == TrialState.COMPLETE
+
+
+def test_trials_of_a_dead_worker_are_failed_and_do_not_count(tmp_path: Path):
+    found = open_search(str(tmp_path / "journal.log"), "s")
+    dead, living, elsewhere = found.ask(), found.ask(), found.ask()
+    dead.set_user_attr("worker", f"{socket.gethostname()}:{2**22 + 1}")  # above the largest process number
+    living.set_user_attr("worker", f"{socket.gethostname()}:{os.getpid()}")
+    elsewhere.set_user_attr("worker", "another.host:1")
+    assert fail_dead_trials(found) == 1
+    assert [trial.state for trial in found.get_trials()] == [TrialState.FAIL, TrialState.RUNNING, TrialState.RUNNING]
+    assert len(counted(found)) == 2
+
+
+def test_settings_go_where_they_belong():
+    network = configured("mixer_nano_p4_32", img_size=8, patch_size=2)
+    values = {"rate": 0.01, "decay": 0.1, "batch": 32, "width": 0.5, "depth": 3, "dropout": 0.1, "flip": True}
+    config = apply(CONFIG, network, values)
+    assert (config.optimisation.lr, config.optimisation.weight_decay, config.optimisation.batch_size) == (0.01, 0.1, 32)
+    assert (config.network["dim"], config.network["depth"], config.network["drop_rate"]) == (64, 3, 0.1)
+    assert config.augment.flip
+
+
+def test_settings_that_a_network_has_not_are_left_out():
+    assert usable(["rate", "depth", "patch", "flip"], configured("mlp")) == ["rate", "flip"]
+    assert usable(["rate", "depth", "patch", "flip"], configured("bert_tiny")) == ["rate", "depth"]
+    with pytest.raises(WeftError, match="no setting 'speed'"):
+        parse_space("rate,speed")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.conftest import asked
+from studies.fabricated import asked
 from weft import machine
 from weft.errors import Interrupted, WeftError
 from weft.studies.compare.comparison import compare

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from studies.conftest import asked
+from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare import comparison
-from weft.studies.compare.comparison import plan, run_config
-from weft.studies.engine.runner import Pool, carry_out, choose_schedule
+from weft.studies.compare.comparison import plan_comparison, run_config
+from weft.studies.engine import tasks
+from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
@@ -28,13 +29,13 @@ def pool(quick_workers: None):
 
 def test_a_refusal_of_a_worker_is_the_sentence_that_it_would_be_here(pool: Pool):
     with pytest.raises(WeftError, match="there is no source 'nowhere'"):
-        pool.first("look", run_config(asked(source="nowhere"), None, 0, 1))
+        pool.first(tasks.look, run_config(asked(source="nowhere"), None, 0, 1))
 
 
 def test_a_worker_that_is_killed_is_noticed():
     worker = Worker()
-    worker.call("ready")
-    worker.ask("look", run_config(asked(), None, 0, 1))
+    worker.call(os.getpid)
+    worker.ask(tasks.look, run_config(asked(), None, 0, 1))
     os.kill(worker.process.pid, signal.SIGKILL)
     with pytest.raises(WorkerDied, match=r"SIGKILL .* memory"):
         worker.answer()
@@ -42,17 +43,17 @@ def test_a_worker_that_is_killed_is_noticed():
 
 def test_a_fault_in_a_task_is_told_and_the_worker_lives(pool: Pool, tmp_path: Path):
     with pytest.raises(TaskFailed, match="is not a run folder"):
-        pool.workers[0].call("inference", tmp_path, log=tmp_path / "log.txt")
+        pool.workers[0].call(tasks.inference_speed, tmp_path, log=tmp_path / "log.txt")
     assert (tmp_path / "log.txt").read_text()
-    assert pool.workers[0].call("ready") == pool.workers[0].process.pid
+    assert pool.workers[0].call(os.getpid) == pool.workers[0].process.pid
 
 
 def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_on(tmp_path: Path):
     question = asked(models="mlp", seeds=2, baseline=False, steps=1000)
     with Pool(1) as pool:
-        facts = pool.first("look", run_config(question, None, 0, 1))
+        facts = pool.first(tasks.look, run_config(question, None, 0, 1))
         candidates = comparison.make_candidates(facts, "mlp", "params", 1e4, False, False)
-        study = plan(question, tmp_path, "", facts, candidates)
+        study = plan_comparison(question, tmp_path, "", facts, candidates)
         victim = pool.workers[0].process.pid
 
         def kill_when_training() -> None:
@@ -62,7 +63,7 @@ def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_
 
         thread = threading.Thread(target=kill_when_training)
         thread.start()
-        carry_out(study, pool, study.jobs, lambda sentence: None)
+        run_jobs(study, pool, study.jobs, lambda sentence: None)
         thread.join()
     assert not study.done(study.jobs[0]) and study.failure(study.jobs[0]).is_file()
     assert study.finished(study.jobs[1])

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from studies.conftest import asked
-from studies.fabricated import facts, make_study
+from studies.fabricated import asked, facts, make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.studies.compare.comparison import compare, earlier, require_same_source
 from weft.studies.compare.mcnemar import compare_two
-from weft.studies.results.drawing import draw
 from weft.studies.results.load import collect
+from weft.studies.results.summary import draw_report
 from weft.training.storage.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
@@ -46,7 +45,7 @@ def test_every_candidate_and_seed_has_a_record_with_predictions_at_the_budget(fi
 
 
 def test_the_summary_has_speed_latency_and_commands(finished: Path):
-    for row in draw(finished)["rows"]:
+    for row in draw_report(finished)["rows"]:
         assert row["speed"] > 0 and row["latency"] > 0 and row["train_speed"] > 0
         assert row["commands"][0].startswith("weft ")
     assert json.loads((finished / "mistakes.json").read_text())["examples"][0]["picture"].startswith("data:image/png")
@@ -55,11 +54,11 @@ def test_the_summary_has_speed_latency_and_commands(finished: Path):
 def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
     plans = [RunFolder(r.path).plan() for r in collect(finished).results if r.candidate == "mlp"]
     assert len(plans) == 2 and plans[0] == plans[1] is not None
-    assert any("% beyond training: " in note for note in draw(finished)["notes"])
+    assert any("% beyond training: " in note for note in draw_report(finished)["notes"])
 
 
 def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):
-    row = next(row for row in draw(finished)["rows"] if row["name"] == "vit_nano_p4_32")
+    row = next(row for row in draw_report(finished)["rows"] if row["name"] == "vit_nano_p4_32")
     assert dispatch([*row["commands"][0].split()[1:], "--output", str(tmp_path / "again")]) == 0
     first = next(r for r in collect(finished).results if r.candidate == "vit_nano_p4_32" and r.seed == 0)
     again = RunFolder(tmp_path / "again").record()
@@ -85,7 +84,7 @@ def test_an_candidate_that_cannot_run_is_a_row_with_its_reason_and_the_study_goe
     blocked.parent.mkdir(parents=True)
     blocked.write_text("in the way")
     compare(asked(models="mlp", seeds=2, baseline=False), tmp_path / "b", "", said.append)
-    (row,) = draw(tmp_path / "b")["rows"]
+    (row,) = draw_report(tmp_path / "b")["rows"]
     assert row["seeds"] == 1 and len(row["failures"]) == 1
     assert "in the way" not in row["failures"][0]["reason"] and row["failures"][0]["log"].startswith("logs/")
     assert (tmp_path / "b" / row["failures"][0]["log"]).is_file()
@@ -93,13 +92,13 @@ def test_an_candidate_that_cannot_run_is_a_row_with_its_reason_and_the_study_goe
 
 def test_a_study_that_is_killed_goes_on_and_keeps_what_was_finished(tmp_path: Path):
     script = (
-        "from pathlib import Path; from studies.conftest import asked\n"
+        "from pathlib import Path; from studies.fabricated import asked\n"
         "from weft.studies.compare.comparison import compare\n"
         f"folder = Path({str(tmp_path / 'study')!r})\n"
         "if __name__ == '__main__': compare(asked(steps=40, baseline=False), folder, '', print)"
     )
     (tmp_path / "script.py").write_text(script)
-    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     process = subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py")], env=environment, stdout=subprocess.DEVNULL
@@ -147,7 +146,7 @@ def test_learning_curves_and_trials(tmp_path: Path):
     """Shares of the rows for any comparison; as many rates for each candidate, tried for a quarter of a run."""
     question = asked(models="mlp", seeds=1, baseline=False, learning_curve=True, trials=3)
     study = compare(question, tmp_path, "", lambda sentence: None)
-    assert {point["share"] for point in draw(tmp_path)["learning"]} == {0.1, 0.3, 1.0}
+    assert {point["share"] for point in draw_report(tmp_path)["learning"]} == {0.1, 0.3, 1.0}
     records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
     steps = max(record["config"]["budget"]["steps"] for record in records)
     tried = [record for record in records if record["config"]["budget"]["steps"] == steps // 4]

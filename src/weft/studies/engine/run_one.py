@@ -1,0 +1,55 @@
+"""One run of a study in its folder: started, or continued where it was interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weft import machine
+from weft.studies.compare.baselines import run_baseline
+from weft.studies.compare.candidates import CLASSICAL
+from weft.studies.engine.data_facts import data_of
+from weft.training.config import RunConfig
+from weft.training.loop.display import Plain
+from weft.training.loop.events import TrainingFailed
+from weft.training.run import lifecycle
+from weft.training.run.kinds import AnyConfig
+from weft.training.run.plan import Plan
+from weft.training.storage.run_folder import RunBusy, RunFolder
+
+HELD = 3.0  # seconds to wait for a run that another process has: a dead study's worker frees it within one
+
+
+def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
+    """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more.
+
+    `held` is the answer where another process has the run. `known` is a plan that was measured for such a run before.
+    """
+    if not is_free(path):
+        return "held"
+    opened = data_of(config)
+    machine.forget_peak()
+    if config.model in CLASSICAL.values():
+        assert isinstance(config, RunConfig)
+        run_baseline(config, path, *opened)
+        return "finished"
+    try:
+        if (path / "run.yaml").is_file():
+            outcome = lifecycle.resume(path, Plain(), config.execution, opened)
+        else:
+            outcome = lifecycle.start(config, path, Plain(), opened, known)
+    except TrainingFailed:
+        return "failed"
+    except RunBusy:
+        return "held"
+    return "interrupted" if outcome.record is None else str(outcome.record["status"])
+
+
+def is_free(path: Path) -> bool:
+    """Whether no other process trains in the folder, or the one that does is about to end."""
+    if not (path / "run.yaml").is_file():
+        return True
+    try:
+        with RunFolder(path).lock(HELD):
+            return True
+    except RunBusy:
+        return False

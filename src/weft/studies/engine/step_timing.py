@@ -1,0 +1,59 @@
+"""How long a training step takes here: measured on a run that leaves nothing behind."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from weft.studies.engine.data_facts import data_of
+from weft.training.distributed import join
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle, probe
+from weft.training.run.context import Run
+from weft.training.run.inputs import open_inputs
+from weft.training.run.kinds import AnyConfig
+from weft.training.storage.run_folder import RunFolder
+
+MEASURE_SECONDS = 0.6  # of steps for a choice of schedule: enough for a ratio within some percent
+
+
+def step_seconds(config: AnyConfig, threads: int) -> float:
+    """Mean seconds of a training step on so many threads, measured for a moment; nothing is kept."""
+    with trial_run(config, threads) as run:
+        return median_step(run, MEASURE_SECONDS)
+
+
+def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float, float]:
+    """Seconds of a training step and of an evaluation on the validation split, measured for a `duration`."""
+    with trial_run(config, threads) as run:
+        step = median_step(run, duration)
+        each = min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))  # the first pays for allocation
+        return step, each * len(run.validation or ())
+
+
+@contextmanager
+def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
+    """A run that leaves nothing behind, for timing."""
+    torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as path:
+        inputs = open_inputs(config, None, data_of(config))
+        team = join("cpu", "auto")
+        run = lifecycle.assemble(RunFolder(Path(path)), config, None, team, inputs, Silent())
+        torch.set_num_threads(threads)
+        yield run
+
+
+def median_step(run: Run, duration: float) -> float:
+    """Median over groups of steps, so that a moment's disturbance does not count."""
+    probe.mean_step(run, run.plan.precision, steps=1, skipped=1)
+    times: list[float] = []
+    started = time.perf_counter()
+    while time.perf_counter() - started < duration:
+        times.append(probe.mean_step(run, run.plan.precision, steps=4, skipped=1))
+    return float(np.median(times))
