@@ -21,7 +21,7 @@ from typing import Any
 import weft
 
 ROOT = f"{Path(weft.__file__).resolve().parent}/"
-COMMAND = "train digits --model mixer_nano_p4_32 --network patch_size=2 img_size=8 --steps 3".split()
+COMMAND = ["train", "digits", "--model", "mixer_nano_p4_32", "--network", "patch_size=2", "img_size=8", "--steps", "3"]
 
 
 class Walk:
