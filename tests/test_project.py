@@ -86,3 +86,12 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_
     reference = (tmp_path / "reference.html").read_text(encoding="utf-8")
     for name in set(weft.__all__) - {"__version__"}:
         assert f"weft.{name}" in reference, name
+
+
+def test_a_walk_names_the_files_in_which_functions_run() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "walk.py"), "recipes"]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files, crossings = text.split("crossings:")[0], text.split("crossings:")[1]
+    assert "  commands/main.py\n" in files and "  commands/recipes.py\n" in files
+    assert "nn/" not in files  # listing recipes builds no network
+    assert re.search(r"commands/recipes\.py → training/recipes/", crossings)
