@@ -107,6 +107,7 @@ def test_recipe_of_a_network(tmp_path: Path) -> None:
     assert record["status"] != "failed" and 0 <= record["metrics"]["accuracy"] <= 1
 
 
+@pytest.mark.slow
 def test_recipe_of_a_source(tmp_path: Path) -> None:
     follow("Add a source", tmp_path)
     y = np.arange(300) % 3
@@ -117,6 +118,7 @@ def test_recipe_of_a_source(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "run" / "config.json").read_text())["id2label"]) == 3
 
 
+@pytest.mark.slow
 def test_recipe_of_a_lens(tmp_path: Path) -> None:
     follow("Add a lens", tmp_path)
     python(tmp_path, "-m", "weft", "inspect", "mlp", "norms", "--tensors", "3", "--out", "found")

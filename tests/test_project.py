@@ -74,6 +74,7 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 @pytest.mark.skipif(find_spec("mkdocstrings") is None, reason="mkdocs is in the extra docs")
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     proxies = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https")}  # nobody answers there
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
