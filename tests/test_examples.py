@@ -1,0 +1,52 @@
+"""The examples run, on a small scale, and the notebook was executed as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import weft
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NOTEBOOK = EXAMPLES / "compare.ipynb"
+NEEDED = {"compare_own_folder": ["compare"], "own_mixer": ["register_mixer", "train"], "pretrain_and_finetune_text": []}
+WRITTEN = {
+    "compare_own_folder": "found/report.html",
+    "own_mixer": "found/neighbours/record.json",
+    "pretrain_and_finetune_text": "found/finetuned/record.json",
+}
+
+
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDED)
+
+
+@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.slow
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    if missing := [each for each in NEEDED[name] if not hasattr(weft, each)]:
+        pytest.skip(f"weft has no {', '.join(missing)} yet")
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--quick", "--output", "found"]
+    done = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr or done.stdout
+    assert (tmp_path / WRITTEN[name]).is_file()
+
+
+def test_the_notebook_was_executed_without_an_error() -> None:
+    assert NOTEBOOK.stat().st_size < 300_000
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))  # in order, once
+    for cell in cells:
+        compile("".join(cell["source"]), NOTEBOOK.name, "exec")
+        assert cell["outputs"], cell["source"]
+        assert all(output["output_type"] != "error" for output in cell["outputs"])
+
+
+def test_the_notebook_names_no_machine() -> None:
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert not any(place in text for place in ("/home/", "/root/", "/tmp/", "site-packages"))
