@@ -13,7 +13,7 @@ from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.experiments.text_tables.forecast import Prediction
 from weft.studies.experiments.text_tables.jobs import Known
 from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
-from weft.studies.experiments.text_tables.run_experiment import plan
+from weft.studies.experiments.text_tables.run_experiment import plan_experiment
 from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.studies.experiments.text_tables.timing import pretraining_steps, timeable
@@ -33,7 +33,7 @@ def asked(name: str, folder: str = "x", **changes) -> Asked:
 
 def jobs(question: Asked):
     prediction = Prediction(question.experiment.name, "cpu", question.decides(), 100, {}, 1, 1, 0.1)
-    return plan(question, prediction, Known(FACTS, dict.fromkeys(question.tasks, TASK)))
+    return plan_experiment(question, prediction, Known(FACTS, dict.fromkeys(question.tasks, TASK)))
 
 
 def test_e4_has_a_pre_training_run_for_every_gate_and_seed():
