@@ -86,7 +86,7 @@ def test_a_budget_is_the_mean_time_of_a_run_and_gives_all_rows_equal_steps():
     costs = {("linear", PERPLEXITY): (0.1, 1.0), ("split", PERPLEXITY): (0.3, 1.0), ("split", "sst2"): (9.0, 9.0)}
     assert pretraining_steps(question, costs) == int((100 - 8) / 0.2)
     assert pretraining_steps(replace(question, scale=replace(question.scale, steps=7)), costs) == 7
-    with pytest.raises(WeftError, match="--budget 1s is too short for a run here; give at least 10s"):
+    with pytest.raises(WeftError, match=r"--budget 1s .* 10s"):
         pretraining_steps(asked("e4", budget="1s"), costs)
 
 
