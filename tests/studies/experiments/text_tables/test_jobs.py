@@ -13,7 +13,7 @@ from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.experiments.text_tables.forecast import Prediction
 from weft.studies.experiments.text_tables.jobs import Known
 from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
-from weft.studies.experiments.text_tables.run_experiment import plan
+from weft.studies.experiments.text_tables.run_experiment import plan_experiment
 from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.studies.experiments.text_tables.timing import pretraining_steps, timeable
@@ -33,7 +33,7 @@ def asked(name: str, folder: str = "x", **changes) -> Asked:
 
 def jobs(question: Asked):
     prediction = Prediction(question.experiment.name, "cpu", question.decides(), 100, {}, 1, 1, 0.1)
-    return plan(question, prediction, Known(FACTS, dict.fromkeys(question.tasks, TASK)))
+    return plan_experiment(question, prediction, Known(FACTS, dict.fromkeys(question.tasks, TASK)))
 
 
 def test_e4_has_a_pre_training_run_for_every_gate_and_seed():
@@ -86,7 +86,7 @@ def test_a_budget_is_the_mean_time_of_a_run_and_gives_all_rows_equal_steps():
     costs = {("linear", PERPLEXITY): (0.1, 1.0), ("split", PERPLEXITY): (0.3, 1.0), ("split", "sst2"): (9.0, 9.0)}
     assert pretraining_steps(question, costs) == int((100 - 8) / 0.2)
     assert pretraining_steps(replace(question, scale=replace(question.scale, steps=7)), costs) == 7
-    with pytest.raises(WeftError, match="--budget 1s is too short for a run here; give at least 10s"):
+    with pytest.raises(WeftError, match=r"--budget 1s .* 10s"):
         pretraining_steps(asked("e4", budget="1s"), costs)
 
 

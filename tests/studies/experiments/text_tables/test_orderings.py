@@ -10,8 +10,8 @@ import pytest
 
 from studies.experiments.text_tables.fabricated import make
 from weft.errors import WeftError
-from weft.studies.experiments.text_tables.drawing import draw_table, show, summarise_table
-from weft.studies.experiments.text_tables.orderings import judge
+from weft.studies.experiments.text_tables.drawing import draw_table, print_table, summarise_table
+from weft.studies.experiments.text_tables.orderings import judge_orderings
 from weft.studies.experiments.text_tables.scores import log_perplexity
 
 AS_PUBLISHED = {"linear": 4.4, "additive": 4.3, "multiplicative": 4.2, "split": 4.1}
@@ -93,7 +93,7 @@ def test_perplexity_is_that_of_all_tokens_and_sequences_share_its_variance():
 def test_an_ordering_without_published_figures_is_a_difference_or_none():
     rng = np.random.default_rng(0)
     good, bad = (rng.random((5, 400)) < 0.9) * 1.0, (rng.random((5, 400)) < 0.6) * 1.0
-    (found,) = judge({"sst2": {"a": good, "b": bad}}, {}, [("a", "b")], ["sst2"])
+    (found,) = judge_orderings({"sst2": {"a": good, "b": bad}}, {}, [("a", "b")], ["sst2"])
     assert (
         "a against b (not in the table): a difference is shown: a 28.8" in found.sentence and "points" in found.sentence
     )
@@ -101,7 +101,7 @@ def test_an_ordering_without_published_figures_is_a_difference_or_none():
 
 def test_a_table_is_drawn_with_published_figures_time_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     make(tmp_path, AS_PUBLISHED, seeds=3)
-    show(draw_table(tmp_path))
+    print_table(draw_table(tmp_path))
     printed = capsys.readouterr().out
     assert "5.14" in printed and "81.38" in printed and "confirmed" in printed  # about exp 4.4
     assert "were predicted to take 2 min and took 2.2 min (+10 %)" in printed

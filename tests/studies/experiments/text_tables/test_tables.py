@@ -80,12 +80,12 @@ def test_e4_at_paper_scale_says_its_plan_and_what_it_needs_without_building_anyt
 
 def test_a_width_that_cannot_be_equal_is_refused():
     split = gmlp(SCALES["smoke"], "split", 36, "pretrained").config(SCALES["smoke"])
-    with pytest.raises(WeftError, match="cannot meet 1,000 parameters within 3 %"):
+    with pytest.raises(WeftError, match="1,000 parameters"):
         equal_width(split, 1000)
 
 
 def test_an_unknown_scale_is_answered_with_the_known_ones():
-    with pytest.raises(WeftError, match="no scale 'cpus'; did you mean cpu"):
+    with pytest.raises(WeftError, match=r"'cpus'.* cpu"):
         find_scale("cpus")
 
 

@@ -70,7 +70,7 @@ def drawn(subject: Subject, layers: dict[str, MeasuredField], moments: dict[str,
     unit = "tokens" if subject.config.input == "text" else "pixels"
     pictures = {
         "maps": Picture(
-            fields(layers), "MeasuredField field of each layer" + (", theory framed" if unit == "pixels" else "")
+            fields(layers), "Measured field of each layer" + (", theory framed" if unit == "pixels" else "")
         ),
     }
     if len(layers) > 1:
@@ -78,7 +78,7 @@ def drawn(subject: Subject, layers: dict[str, MeasuredField], moments: dict[str,
     if moments:
         last = next(reversed(layers))
         pictures["training"] = Picture(
-            fields({**moments, "now": layers[last]}), f"MeasuredField field of {last} through training"
+            fields({**moments, "now": layers[last]}), f"Measured field of {last} through training"
         )
     return pictures
 
