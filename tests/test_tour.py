@@ -75,6 +75,11 @@ def test_a_station_has_an_equation_a_command_a_picture_and_a_place(station: Sect
     assert places and all((ROOT / "src" / "weft" / place).exists() for place in places), places
 
 
+def test_the_tour_speaks_of_ideas_and_not_of_requirements() -> None:
+    prose = re.sub(r"```.*?```|`[^`]+`", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not re.findall(r"\b[FCAMET]\d{1,2}\b", prose)
+
+
 def test_pictures_are_small_and_all_are_shown() -> None:
     pictures = list((ROOT / "docs" / "pictures" / "tour").iterdir())
     assert sum(picture.stat().st_size for picture in pictures) < LARGEST
