@@ -22,6 +22,7 @@ from weft.errors import WeftError, nearest
 from weft.insight.finding import Unfit
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
+from weft.networks.outside import is_outside
 from weft.networks.registry import REGISTRY, configured
 from weft.nn.losses import outputs_for
 from weft.training.inference.evaluate import check
@@ -105,7 +106,7 @@ def open_subject(
         if settings:
             raise WeftError(f"{name} holds a trained network, whose settings cannot be changed; use a network's name")
         return of_run(Path(name), source, split)
-    if str(name) in REGISTRY:
+    if str(name) in REGISTRY or is_outside(str(name)):
         return of_name(str(name), source, split, settings or {})
     near = nearest(str(name), REGISTRY)
     raise WeftError(f"{name} is neither a folder nor a network; {near} `weft runs` and `weft models` list them")
