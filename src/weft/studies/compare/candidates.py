@@ -204,7 +204,7 @@ def default_budget(facts: Facts, match: str) -> float:
 def group_of(config: NetworkConfig) -> Group:
     """Which answer a candidate stands for."""
     if config.family in ("control", "text_control"):
-        return "control" if getattr(config, "mixer", "") in ("identity", "random", "pooling") else "convolution"
+        return "convolution" if getattr(config, "mixer", "") == "depthwise" else "control"
     if config.hybrid or isinstance(config, ForeignConfig):  # which may be of any kind
         return "hybrid"
     if isinstance(config, TokenConfig):
