@@ -124,6 +124,11 @@ def test_what_cannot_be_a_mixer_is_refused() -> None:
     assert "some_function" not in MIXERS and "some_linear" not in MIXERS
 
 
+def test_an_unknown_mixer_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(WeftError, match="no mixer 'atention'; did you mean attention"):
+        create_model(TOKENS, mixer="atention")
+
+
 def test_a_stored_mixer_that_nobody_registered_is_explained(mean: type[nn.Module]) -> None:
     stored = dataclasses.asdict(configured(TOKENS, mixer="mean_for_tests")) | {"mixer": "gone"}
     with pytest.raises(WeftError, match="imported"):
