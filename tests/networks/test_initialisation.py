@@ -10,9 +10,9 @@ from torch import nn
 
 from networks.small import CLASSES, SMALL, batch, small
 from weft.networks.config import ImageTokensConfig
+from weft.networks.gmlp import SpatialGate
 from weft.networks.registry import REGISTRY, create_model
 from weft.networks.resnet import BasicBlock
-from weft.nn.gates import SpatialGate
 from weft.nn.losses import example_losses
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 

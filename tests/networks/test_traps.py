@@ -10,8 +10,8 @@ from torch import nn
 
 from networks.small import SMALL, batch, shaken, small
 from weft.networks.config import ImageTokensConfig, TokenConfig
+from weft.networks.gmlp import SpatialGate
 from weft.networks.registry import REGISTRY, create_model
-from weft.nn.gates import SpatialGate
 from weft.nn.noise import DropPath
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy.special import erf
 
+from weft.networks.gmlp import GatedBlock, SpatialGate
+from weft.networks.mixer import TokenMLP
 from weft.nn.attention import Attention
-from weft.nn.blocks import Block, ChannelMLP, GatedBlock
-from weft.nn.gates import SpatialGate
-from weft.nn.mixers import TokenMLP
+from weft.nn.blocks import Block, ChannelMLP
 from weft.nn.noise import DropPath
 from weft.nn.spatial import Layout
 

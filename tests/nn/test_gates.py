@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from weft.networks.gmlp import GatedBlock, SpatialGate
 from weft.nn.attention import TinyAttention
-from weft.nn.blocks import GatedBlock
-from weft.nn.gates import SpatialGate
 from weft.nn.spatial import Layout
 
 FORMS = ("linear", "additive", "multiplicative", "split")

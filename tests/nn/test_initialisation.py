@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from weft.networks.gmlp import SpatialGate
 from weft.nn.attention import Attention
 from weft.nn.convolution import LocallyConnected2d
 from weft.nn.embeddings import LearnedPositions, PatchEmbed, WordEmbed
-from weft.nn.gates import SpatialGate
 from weft.nn.initialisation import SCHOOLS, initialise
 from weft.nn.spatial import Layout
 

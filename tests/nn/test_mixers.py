@@ -8,11 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from weft.nn.gates import SpatialGate
-from weft.nn.mixers import MIXERS, RandomMixer, Socket
+from weft.networks.controls import RandomMixer
+from weft.networks.gmlp import SpatialGate
+from weft.networks.registry import MIXERS, load_families
+from weft.nn.mixers import MixerContext, make_mixer
 from weft.nn.spatial import Layout
 
 CHANNELS, LONGEST = 6, 10
+load_families()
 
 
 def make(name: str, layout: Layout, seed: int = 0) -> nn.Module:
@@ -21,7 +24,7 @@ def make(name: str, layout: Layout, seed: int = 0) -> nn.Module:
         _, form, weight = name.split("_")
         mixer: nn.Module = SpatialGate(CHANNELS, layout, form=form, weight=weight)  # type: ignore[arg-type]
     else:
-        mixer = MIXERS[name](Socket(layout, CHANNELS, heads=2, token_dim=7))
+        mixer = make_mixer(MIXERS[name], MixerContext(layout, CHANNELS, heads=2, token_dim=7))
     for parameter in mixer.parameters():
         nn.init.normal_(parameter)
     return mixer.double()

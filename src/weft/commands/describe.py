@@ -89,6 +89,8 @@ def field_sentence(description: Description) -> str:
     whole = next((field.name for field in description.fields if field.side is None), None)
     if whole:
         return f"receptive field: the whole input, from {whole} on"
+    if not description.fields:
+        return "receptive field: not known of a network that is not weft's"
     last = description.fields[-1]
     span = f"{last.side}×{last.side}" if description.config.input == "image" else f"{last.side}"
     return f"receptive field: {span} {unit} at {last.name}, one value every {last.stride}"

@@ -11,7 +11,7 @@ import tyro
 
 from weft.errors import WeftError, nearest
 from weft.networks.config import ImageTokensConfig, NetworkConfig, TextTokensConfig
-from weft.networks.cost import total_macs, total_parameters
+from weft.networks.listing import listing
 from weft.networks.registry import REGISTRY, list_models
 
 
@@ -34,7 +34,8 @@ def run(arguments: Arguments) -> None:
     rows = [(name, REGISTRY[name]) for name in names]
     if arguments.json:
         for name, config in rows:
-            print(json.dumps({"name": name, "parameters": total_parameters(config), **dataclasses.asdict(config)}))
+            parameters, _ = listing().costs[name]
+            print(json.dumps({"name": name, "parameters": parameters, **dataclasses.asdict(config)}))
     else:
         show(rows)
 
@@ -56,8 +57,8 @@ def show(rows: list[tuple[str, NetworkConfig]]) -> None:
     for column in ("parameters", "MACs"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, config in rows:
-        macs = short(total_macs(config))
-        table.add_row(name, config.input, shape(config), f"{total_parameters(config):,}", macs)
+        parameters, macs = listing().costs[name]
+        table.add_row(name, config.input, shape(config), f"{parameters:,}", short(macs))
     console().print(table)
 
 

@@ -22,6 +22,7 @@ from weft.errors import WeftError, nearest
 from weft.insight.finding import Unfit
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
+from weft.networks.outside import is_outside
 from weft.networks.registry import REGISTRY, configured
 from weft.nn.losses import outputs_for
 from weft.training.inference.evaluate import check
@@ -110,7 +111,7 @@ def open_subject(
         if settings:
             raise WeftError(f"{name} holds a trained network, whose settings cannot be changed; use a network's name")
         return of_run(Path(name), source, split, encoder)
-    if str(name) in REGISTRY:
+    if str(name) in REGISTRY or is_outside(str(name)):
         if encoder is not None:
             raise WeftError(f"{name} is an untrained network, which stands on no encoder; leave out --encoder")
         return of_name(str(name), source, split, settings or {})

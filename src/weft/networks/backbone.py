@@ -9,49 +9,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from weft.errors import WeftError
 from weft.networks.config import ImageTokensConfig, TextTokensConfig, TokenConfig
 from weft.networks.encoder import TrainedEncoder
 from weft.networks.network import Network, check_image, check_segments, check_text, check_vectors, make_head
-from weft.networks.resnet import ResNetTrunk
-from weft.nn.attention import TinyAttention
-from weft.nn.blocks import Block, ChannelMLP, GatedBlock
+from weft.networks.registry import mixer_class
+from weft.nn.blocks import Block, ChannelMLP
 from weft.nn.embeddings import NormAndDrop, PatchEmbed, WordEmbed, positions
-from weft.nn.gates import SpatialGate
 from weft.nn.initialisation import initialise
-from weft.nn.mixers import MIXERS, Socket
+from weft.nn.mixers import MixerContext, make_mixer, takes_mask
 from weft.nn.noise import Dropout, number_streams, rising_rates
 from weft.nn.spatial import Layout
-
-
-def mixed_block(config: TokenConfig, layout: Layout, drop_path: float) -> Block:
-    """A mixer and a channel MLP, each in a residual branch: a Transformer's block, or a Mixer's."""
-    socket = Socket(layout, config.dim, heads=config.heads, token_dim=config.token_width, act=config.act)
-    return Block(
-        config.dim,
-        MIXERS[config.mixer](socket),
-        ChannelMLP(config.dim, config.hidden_dim, config.act),
-        norm_first=config.norm_first,
-        eps=config.norm_eps,
-        drop=config.drop_rate,
-        drop_path=drop_path,
-    )
-
-
-def gated_block(config: TokenConfig, layout: Layout, drop_path: float) -> GatedBlock:
-    """A channel MLP with a spatial gate in the middle: gMLP's block; Toeplitz makes it tMLP, tiny attention aMLP."""
-    gate = SpatialGate(config.hidden_dim, layout, form=config.gate, weight=config.gate_weight)
-    tiny = TinyAttention(config.dim, config.tiny_attention, gate.outputs) if config.tiny_attention else None
-    return GatedBlock(
-        config.dim,
-        config.hidden_dim,
-        gate,
-        tiny=tiny,
-        norm_first=config.norm_first,
-        act=config.act,
-        eps=config.norm_eps,
-        drop=config.drop_rate,
-        drop_path=drop_path,
-    )
 
 
 class TokenNetwork(Network):
@@ -59,13 +27,35 @@ class TokenNetwork(Network):
 
     config: TokenConfig
     layout: Layout
+    block: type[Block] = Block  # of mixer and channel MLP; a family may have one of its own
+
+    @staticmethod
+    def mixer_context(config: TokenConfig, layout: Layout) -> MixerContext:
+        """What a mixer may know of the network."""
+        return MixerContext(layout, config.dim, heads=config.heads, token_dim=config.token_width, act=config.act)
+
+    @classmethod
+    def make_block(cls, config: TokenConfig, layout: Layout, drop_path: float = 0.0) -> nn.Module:
+        """A mixer and a channel MLP, each in a residual branch; or gMLP's block, for `block="gated"`."""
+        if config.block == "gated":
+            from weft.networks.gmlp import gated_block  # a family, which stands on this file
+
+            return gated_block(config, layout, drop_path)
+        return cls.block(
+            config.dim,
+            make_mixer(mixer_class(config.mixer), cls.mixer_context(config, layout)),
+            ChannelMLP(config.dim, config.hidden_dim, config.act),
+            norm_first=config.norm_first,
+            eps=config.norm_eps,
+            drop=config.drop_rate,
+            drop_path=drop_path,
+        )
 
     def add_body(self, layout: Layout, final_norm: bool = True) -> None:
         """Blocks with drop path that rises with depth, and the norm after them."""
         config, self.layout = self.config, layout
-        make_block = gated_block if config.block == "gated" else mixed_block
         rates = rising_rates(config.drop_path_rate, config.depth)
-        self.blocks = nn.ModuleList(make_block(config, layout, rate) for rate in rates)
+        self.blocks = nn.ModuleList(self.make_block(config, layout, rate) for rate in rates)
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if final_norm else nn.Identity()
         self.head_drop = Dropout(config.head_drop_rate)
 
@@ -78,10 +68,30 @@ class TokenNetwork(Network):
     def fresh_head(self) -> nn.Module:
         return make_head(self.head_inputs, self.config.num_classes, zero=self.config.zero_head)
 
-    def run_blocks(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        for block in self.blocks:
-            x = block(x, mask)
-        return self.norm(x)
+    def run_blocks(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        first: int = 0,
+        last: int | None = None,
+        collect: dict[int, Tensor] | None = None,
+    ) -> Tensor:
+        """(batch, tokens, channels) through the blocks numbered from `first` up to `last`, and the norm after them all.
+
+        `collect` is filled with what leaves each block, counted from 1; the last one's is taken behind the norm.
+        """
+        end = len(self.blocks) if last is None else last
+        for number in range(first, end):
+            x = self.blocks[number](x, mask)
+            if collect is not None and number + 1 < len(self.blocks):
+                collect[number + 1] = x
+        if end < len(self.blocks):
+            return x
+        x = self.norm(x)
+        if collect is not None:
+            collect[end] = x
+        return x
 
     def pooled(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, tokens, channels) → (batch, channels): the first real token, or the mean over real tokens."""
@@ -99,21 +109,14 @@ class TokenNetwork(Network):
 
 
 class ImageTokens(TokenNetwork):
-    """A token network on patches: ViT (A3), MLP-Mixer (M1), gMLP (M2), tMLP, aMLP, the controls, the hybrid (A5)."""
+    """A token network on patches: ViT, MLP-Mixer, gMLP, tMLP, aMLP, the controls, the hybrid."""
 
     config: ImageTokensConfig
 
     def __init__(self, config: ImageTokensConfig) -> None:
         super().__init__(config)
         layout = Layout(config.grid, extra=int(config.class_token))
-        if config.family == "hybrid":
-            self.trunk: nn.Module = ResNetTrunk(
-                config.in_chans, config.stem_layers, config.stem_widths, stem=config.stem
-            )
-            self.embed = PatchEmbed(config.stem_widths[len(config.stem_layers) - 1], config.dim, 1)
-        else:
-            self.trunk = nn.Identity()
-            self.embed = PatchEmbed(config.in_chans, config.dim, config.patch_size)
+        self.trunk, self.embed = self.make_stem()
         if config.class_token:
             self.class_token = nn.Parameter(torch.zeros(config.dim))
         self.positions = positions(config.positions, layout.tokens, config.dim)
@@ -121,13 +124,22 @@ class ImageTokens(TokenNetwork):
         self.add_body(layout)
         self.add_head()
 
-    def forward_features(self, x: Tensor) -> Tensor:
-        """Images (batch, channels, height, width) → (batch, tokens, channels), a class token first if there is one."""
+    def make_stem(self) -> tuple[nn.Module, PatchEmbed]:
+        """What is done to the image before it is cut, and the embedding of its patches."""
+        config = self.config
+        return nn.Identity(), PatchEmbed(config.in_chans, config.dim, config.patch_size)
+
+    def embed_tokens(self, x: Tensor) -> Tensor:
+        """Images (batch, channels, height, width) → what enters the blocks, (batch, tokens, channels)."""
         check_image(x, self.config.in_chans, self.config.img_size)
         x = self.embed(self.trunk(x))
         if self.config.class_token:
             x = torch.cat([self.class_token.expand(x.shape[0], 1, -1), x], dim=1)
-        return self.run_blocks(self.drop(self.positions(x)))
+        return self.drop(self.positions(x))
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """Images (batch, channels, height, width) → (batch, tokens, channels), a class token first if there is one."""
+        return self.run_blocks(self.embed_tokens(x))
 
     def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
         pooled = self.pooled(features)
@@ -135,15 +147,20 @@ class ImageTokens(TokenNetwork):
 
 
 class TextTokens(TokenNetwork):
-    """A token network on word ids: BERT (A4), gMLP for text (M4), tMLP, aMLP, Mixer and the controls.
+    """A token network on word ids: BERT, gMLP for text, tMLP, aMLP, Mixer and the controls.
 
-    It has word vectors in `embed`; or, standing on a trained encoder (M7), a linear layer `project` in their place.
+    It has word vectors in `embed`; or, standing on a trained encoder, a linear layer `project` in their place.
     """
 
     config: TextTokensConfig
 
     def __init__(self, config: TextTokensConfig) -> None:
         super().__init__(config)
+        if config.block == "mixed" and not takes_mask(mixer_class(config.mixer)):
+            raise WeftError(
+                f"the mixer {config.mixer!r} takes no mask, so padding would change what a text means; give its "
+                "forward a second argument `mask`, true for real tokens, or use it on images"
+            )
         if config.encoder is None:
             self.embed = WordEmbed(config.vocab_size, config.dim, config.segments)
         else:
@@ -156,19 +173,26 @@ class TextTokens(TokenNetwork):
         self.pooler = nn.Sequential(nn.Linear(config.dim, config.dim), nn.Tanh()) if config.pooler else nn.Identity()
         self.add_head()
 
-    def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
-        """Ids (batch, tokens) → (batch, tokens, channels). `mask` is true for real tokens; padding never matters.
+    def embed_tokens(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Ids (batch, tokens) → what enters the blocks, (batch, tokens, channels).
 
         A network on a trained encoder also takes the encoder's embeddings themselves, (batch, tokens, channels).
         """
+        return self.embed_norm(self.positions(self.word_vectors(x, mask, segments)))
+
+    def word_vectors(self, x: Tensor, mask: Tensor | None, segments: Tensor | None) -> Tensor:
         if self.config.encoder is not None and x.is_floating_point():
             check_vectors(x, mask, self.config.max_length, self.config.encoder.dim)
-            return self.encode(self.project(x), mask)
+            return self.project(x)
         check_text(x, mask, self.config.max_length, self.config.vocab_size)
         if self.config.encoder is not None:
-            return self.encode(self.project(self.encoder(x, mask, segments)), mask)
+            return self.project(self.encoder(x, mask, segments))
         check_segments(x, segments, self.config.segments)
-        return self.encode(self.embed(x, segments), mask)
+        return self.embed(x, segments)
+
+    def forward_features(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Ids (batch, tokens) → (batch, tokens, channels). `mask` is true for real tokens; padding never matters."""
+        return self.run_blocks(self.embed_tokens(x, mask, segments), mask)
 
     def encode(self, vectors: Tensor, mask: Tensor | None = None) -> Tensor:
         """What follows the word vectors, for vectors that come from elsewhere: (batch, tokens, channels) in and out."""

@@ -1,4 +1,4 @@
-"""BERT's encoder (Devlin et al. 2018, A4), and the two pre-training heads, which fit any text network.
+"""BERT's encoder (Devlin et al. 2018), and the two pre-training heads, which fit any text network.
 
 z₀ = LN(words + segments + positions)
 z′ = LN(z + MSA(z))
@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.networks.backbone import TextTokens
+from weft.networks.config import TextTokensConfig
+from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.initialisation import initialise
 
@@ -53,3 +55,36 @@ class PretrainingHeads(nn.Module):
     def word_logits(self, features: Tensor) -> Tensor:
         """(…, channels) → (…, vocabulary). For training see nn/losses.py, which never makes them all."""
         return F.linear(self.transformed(features), self.words, self.bias)
+
+
+def sizes() -> Sizes:
+    """Devlin et al. 2018 and Turc et al. 2019's miniatures; heads of 64 channels."""
+    shapes = {
+        "tiny": (2, 128),
+        "mini": (4, 256),
+        "small": (4, 512),
+        "medium": (8, 512),
+        "base": (12, 768),
+        "large": (24, 1024),
+    }
+    for size, (depth, dim) in shapes.items():
+        config = TextTokensConfig(
+            family="bert",
+            dim=dim,
+            depth=depth,
+            hidden_dim=4 * dim,
+            heads=dim // 64,
+            max_length=512,
+            segments=2,
+            positions="learned",
+            pool="token",
+            norm_first=False,
+            norm_eps=1e-12,
+            embed_norm=True,
+            final_norm=False,
+            pooler=True,
+            drop_rate=0.1,
+            head_drop_rate=0.1,
+            num_classes=2,
+        )
+        yield f"bert_{size}", config

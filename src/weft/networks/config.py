@@ -29,7 +29,6 @@ Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Depths = Annotated[tuple[Depth, ...], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Act = Literal["identity", "step", "logistic", "tanh", "arctan", "relu", "prelu", "elu", "softplus", "gelu", "gelu_tanh"]
-MixerName = Literal["attention", "token_mlp", "identity", "random", "pooling", "depthwise"]
 Gate = Literal["linear", "additive", "multiplicative", "split"]
 GateWeight = Literal["dense", "toeplitz", "toeplitz2d"]
 
@@ -64,6 +63,11 @@ class NetworkConfig:
         """What the network reads."""
         return "vector"
 
+    @property
+    def hybrid(self) -> bool:
+        """Whether the tokens are the pixels of a ResNet's feature map: a network of both kinds."""
+        return False
+
     def replaced(self, **changes: Any) -> Any:
         """The same configuration with some fields changed, checked again."""
         return dataclasses.replace(self, **changes)
@@ -95,7 +99,7 @@ class TextConfig(NetworkConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class MLPConfig(NetworkConfig):
-    """Perceptron stack (F1) on vectors of `in_features`, or on flattened images when `img_size` is set."""
+    """Perceptron stack on vectors of `in_features`, or on flattened images when `img_size` is set."""
 
     family: Literal["mlp"] = "mlp"
     in_features: Count = 0
@@ -125,7 +129,7 @@ class MLPConfig(NetworkConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class LeNetConfig(ImageConfig):
-    """conv → pool → conv → pool → flatten → fully connected (C3, C4); `local` shares no weights (C5)."""
+    """conv → pool → conv → pool → flatten → fully connected (LeCun et al. 1998); `local` shares no weights."""
 
     family: Literal["lenet"] = "lenet"
     img_size: Side = (32, 32)
@@ -166,7 +170,7 @@ def check_projections(widths: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ResNetConfig(ImageConfig):
-    """ResNet (C4): `stem` 7×7 with pooling for large images or 3×3 for small ones; `padded` shortcuts (option A)."""
+    """ResNet: `stem` 7×7 with pooling for large images or 3×3 for small ones; `padded` shortcuts (option A)."""
 
     family: Literal["resnet"] = "resnet"
     block: Literal["basic", "bottleneck"] = "basic"
@@ -185,7 +189,7 @@ class ResNetConfig(ImageConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RCNNConfig(ImageConfig):
-    """Recurrent ConvNet (C8) of Liang & Hu 2015: a 5×5 convolution and four recurrent layers of `width` channels."""
+    """Recurrent ConvNet of Liang & Hu 2015: a 5×5 convolution and four recurrent layers of `width` channels."""
 
     family: Literal["rcnn"] = "rcnn"
     img_size: Side = (32, 32)
@@ -202,7 +206,7 @@ class RCNNConfig(ImageConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FilterNetConfig(ImageConfig):
-    """A small image → image ConvNet (F3), which learns a filter from pairs of pictures. `num_classes` is not used."""
+    """A small image → image ConvNet, which learns a filter from pairs of pictures. `num_classes` is not used."""
 
     family: Literal["filternet"] = "filternet"
     num_classes: Annotated[int, Field(ge=0, le=0)] = 0
@@ -229,7 +233,7 @@ class TokenConfig(NetworkConfig):
     depth: Depth = 12
     hidden_dim: Positive = 768
     block: Literal["mixed", "gated"] = "mixed"
-    mixer: MixerName = "attention"
+    mixer: str = "attention"
     heads: Positive = 1
     token_dim: Positive | None = None
     gate: Gate = "split"
@@ -250,8 +254,16 @@ class TokenConfig(NetworkConfig):
         """Hidden width of a token-mixing MLP: `token_dim`, or half the channels, as in the published Mixers."""
         return self.token_dim or max(1, self.dim // 2)
 
+    def mixer_reach(self) -> int | None:
+        """How many tokens in a row one token sees in a block; None: all. Refuses a mixer that does not exist."""
+        from weft.networks.registry import mixer_reach  # which knows the configurations
+
+        reach = mixer_reach(self.mixer)
+        return None if self.block == "gated" else reach
+
     def check_tokens(self) -> None:
         """What is wrong in any modality."""
+        self.mixer_reach()
         if self.block == "mixed" and self.mixer == "attention" and self.dim % self.heads:
             raise WeftError(f"{self.dim} channels cannot be shared by {self.heads} heads; use a divisor of {self.dim}")
         if self.block == "gated" and self.gate == "split" and self.hidden_dim % 2:
@@ -275,6 +287,10 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
     stem: Literal["imagenet", "cifar"] = "imagenet"
 
     @property
+    def hybrid(self) -> bool:
+        return self.family == "hybrid"
+
+    @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of tokens."""
         return self.img_size[0] // self.stride, self.img_size[1] // self.stride
@@ -282,7 +298,7 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
     @property
     def stride(self) -> int:
         """Side of the square of pixels that one token stands for."""
-        if self.family != "hybrid":
+        if not self.hybrid:
             return self.patch_size
         first = 4 if self.stem == "imagenet" else 1
         return first * 2 ** (len(self.stem_layers) - 1)
@@ -297,13 +313,13 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
                     f"image side {side} is not a multiple of the patch side {self.stride}; "
                     f"use {fits}, or another patch_size"
                 )
-        if self.family == "hybrid" and not 1 <= len(self.stem_layers) <= len(self.stem_widths):
+        if self.hybrid and not 1 <= len(self.stem_layers) <= len(self.stem_widths):
             raise WeftError("a hybrid needs stem_layers, one number a stage, with as many stem_widths")
-        if self.family == "hybrid":
+        if self.hybrid:
             check_projections(self.stem_widths)
         if self.pool == "token" and not self.class_token:
             raise WeftError("pool='token' needs class_token=True; use pool='mean' without one")
-        if self.class_token and self.block == "mixed" and self.mixer in ("identity", "pooling", "depthwise"):
+        if self.class_token and self.mixer_reach() is not None:
             raise WeftError(f"mixer {self.mixer!r} shows the class token nothing; use class_token=False, pool='mean'")
         if self.class_token and self.block == "gated" and self.gate_weight == "toeplitz2d":
             raise WeftError("a 2-D Toeplitz gate has no place for a class token; use class_token=False, pool='mean'")
@@ -311,7 +327,7 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class EncoderConfig:
-    """A trained encoder that a network stands on (M7): where it lies, a digest of its weights, what is taken of it.
+    """A trained encoder that a network stands on: where it lies, a digest of its weights, what is taken of it.
 
     The encoder is no part of the network: its weights stay in `folder`, and must still have the same `digest`. On the
     disk a relative `folder` is meant from the folder of the network.
@@ -360,7 +376,7 @@ class TextTokensConfig(TokenConfig, TextConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class LSTMConfig(TextConfig):
-    """Bidirectional LSTM text classifier (A6)."""
+    """Bidirectional LSTM text classifier."""
 
     family: Literal["lstm"] = "lstm"
     dim: Positive = 128
@@ -370,9 +386,27 @@ class LSTMConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class TextConvConfig(TextConfig):
-    """Convolutional text classifier of Kim 2014 (A6): several window sizes, maximum over time."""
+    """Convolutional text classifier of Kim 2014: several window sizes, maximum over time."""
 
     family: Literal["textconv"] = "textconv"
     dim: Positive = 128
     channels: Positive = 100
     kernels: Widths = (3, 4, 5)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ForeignConfig(ImageConfig):
+    """A network of somebody else's: any `nn.Module` class that makes (batch, num_classes) of images.
+
+    `model` is where it is, `package.module:Class`; `arguments` are keyword arguments of its constructor, which also
+    gets `num_classes` and, if it takes them, `img_size` and `in_chans`.
+    """
+
+    family: Literal["foreign"] = "foreign"
+    model: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] = ""
+    num_classes: Count = 10
+    img_size: Side = (32, 32)
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.model, self.num_classes, self.img_size, self.in_chans, tuple(self.arguments)))

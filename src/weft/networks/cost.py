@@ -1,20 +1,22 @@
-"""Parameters and multiply-adds by formula (M8), stage by stage, from a configuration alone: no torch, no weights.
+"""Parameters and multiply-adds by formula, stage by stage, from a configuration alone: no weights.
 
-Per layer, with S tokens, C channels, D_S and D_C (or E) the hidden widths:
-Mixer 2·D_S·S·C + 2·D_C·S·C; gMLP unsplit 2·E·S·C + E·S², split 1.5·E·S·C + E·S²/2; attention 4·S·C² + 2·S²·C, quadratic
-in S. One multiply-add is one multiplication and one addition. `weft describe` prints these beside what torch counts.
+One multiply-add is one multiplication and one addition. `weft describe` prints these beside what torch counts. A mixer
+has its formula beside its code (`cost`); a mixer or a block without one, and a foreign network, are counted by torch on
+the meta device. torch loads only where a token network or a foreign one is asked for.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cache, singledispatch
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 from weft.networks.config import (
     FilterNetConfig,
+    ForeignConfig,
     ImageTokensConfig,
     LeNetConfig,
     LSTMConfig,
@@ -27,7 +29,11 @@ from weft.networks.config import (
     TokenConfig,
 )
 
-DEPTHWISE_KERNEL = 7  # of nn.mixers.DepthwiseMixer
+if TYPE_CHECKING:
+    from torch import nn
+
+    from weft.nn.mixers import MixerContext
+    from weft.nn.spatial import Layout
 
 
 @dataclass(frozen=True)
@@ -73,54 +79,59 @@ def head(inputs: int, classes: int) -> list[Stage]:
 # ---- token networks
 
 
-def mixer_cost(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[int, int]:
-    """Parameters and multiply-adds of a token mixer."""
-    s, c = prod(grid) + extra, config.dim
-    if config.mixer == "attention":
-        return 4 * linear(c, c), 4 * s * c * c + 2 * s * s * c
-    if config.mixer == "token_mlp":
-        weights = linear(s, config.token_width) + linear(config.token_width, s)
-        return weights + slope(config.act), 2 * config.token_width * s * c
-    if config.mixer == "depthwise":
-        window = DEPTHWISE_KERNEL ** len(grid)
-        return c * window + c, s * c * window
-    return 0, s * s * c if config.mixer == "random" else 0
+def mixer_cost(kind: Any, context: MixerContext) -> tuple[int, int]:
+    """Parameters and multiply-adds of a mixer: by its own formula, not an inherited one; without, as torch counts."""
+    if "cost" in vars(kind):
+        found: tuple[int, int] = kind.cost(context)
+        return found
+    return counted_mixer(kind, context)
 
 
-def mixed_block(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[int, int]:
-    """Two norms, a mixer, a channel MLP."""
-    s, c, d = prod(grid) + extra, config.dim, config.hidden_dim
-    parameters, macs = mixer_cost(config, grid, extra)
+@cache
+def counted_mixer(kind: Any, context: MixerContext) -> tuple[int, int]:
+    from weft.nn.mixers import make_mixer
+
+    return counted(lambda: make_mixer(kind, context), (context.tokens, context.dim))
+
+
+def counted(make: Callable[[], nn.Module], shape: tuple[int, ...], device: str = "meta") -> tuple[int, int]:
+    """Parameters and multiply-adds for one example of some shape, as torch counts them."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with torch.device(device), counter, torch.no_grad():
+        module = make().eval()
+        module(torch.zeros(1, *shape))
+    return sum(p.numel() for p in module.parameters()), counter.get_total_flops() // 2
+
+
+@cache
+def block_cost(config: TokenConfig, layout: Layout) -> tuple[int, int]:
+    """Parameters and multiply-adds of a block. One that a family changed is counted."""
+    from weft.networks.gmlp import gated_cost
+    from weft.networks.registry import mixer_class, network_class
+    from weft.nn.blocks import Block
+
+    if config.block == "gated":
+        return gated_cost(config, layout)
+    network: Any = network_class(config.family)
+    if network.block is not Block:
+        return counted(lambda: network.make_block(config, layout), (layout.tokens, config.dim))
+    s, c, d = layout.tokens, config.dim, config.hidden_dim
+    parameters, macs = mixer_cost(mixer_class(config.mixer), network.mixer_context(config, layout))
     return 4 * c + parameters + linear(c, d) + slope(config.act) + linear(d, c), macs + 2 * d * s * c
-
-
-def gate_weights(config: TokenConfig, grid: tuple[int, ...], extra: int) -> int:
-    """Free values of W: S², 2S−1, or one for each offset of rows and columns."""
-    s = prod(grid) + extra
-    if config.gate_weight == "dense":
-        return s * s
-    return 2 * s - 1 if config.gate_weight == "toeplitz" else prod(2 * side - 1 for side in grid)
-
-
-def gated_block(config: TokenConfig, grid: tuple[int, ...], extra: int) -> tuple[int, int]:
-    """Norm, expansion to E, gate (norm, W, b) of width G, contraction; aMLP adds its attention of width a."""
-    s, c, e, a = prod(grid) + extra, config.dim, config.hidden_dim, config.tiny_attention
-    g = e // 2 if config.gate == "split" else e
-    parameters = 2 * c + linear(c, e) + slope(config.act) + 2 * g + gate_weights(config, grid, extra) + s + linear(g, c)
-    macs = s * c * e + s * s * g + s * g * c
-    if a:
-        parameters += linear(c, 3 * a) + linear(a, g)
-        macs += 3 * a * s * c + 2 * s * s * a + s * a * g
-    return parameters, macs
 
 
 def body(config: TokenConfig, grid: tuple[int, ...], extra: int = 0, final_norm: bool = True) -> Iterator[Stage]:
     """Positions, blocks and the norm after them."""
-    tokens, dim = prod(grid) + extra, config.dim
+    from weft.nn.spatial import Layout
+
+    layout, dim = Layout(grid, extra), config.dim
+    tokens = layout.tokens
     if config.positions == "learned":
         yield Stage("positions", (tokens, dim), tokens * dim, 0)
-    block = gated_block if config.block == "gated" else mixed_block
-    parameters, macs = block(config, grid, extra)
+    parameters, macs = block_cost(config, layout)
     yield Stage("blocks", (tokens, dim), parameters, macs, count=config.depth)
     if final_norm:
         yield Stage("norm", (tokens, dim), 2 * dim, 0)
@@ -131,7 +142,7 @@ def _(config: ImageTokensConfig) -> list[Stage]:
     rows, columns = config.grid
     found: list[Stage] = []
     inputs, patch = config.in_chans, config.patch_size
-    if config.family == "hybrid":
+    if config.hybrid:
         widths = config.stem_widths[: len(config.stem_layers)]
         found += trunk(config.img_size, inputs, config.stem_layers, widths, stem=config.stem)
         inputs, patch = widths[-1], 1
@@ -159,6 +170,14 @@ def _(config: TextTokensConfig) -> list[Stage]:
     if config.pooler:
         found.append(Stage("pooler", (config.dim,), linear(config.dim, config.dim), config.dim**2))
     return found + head(config.dim, config.num_classes)
+
+
+@stages.register
+def _(config: ForeignConfig) -> list[Stage]:
+    from weft.networks.foreign import count
+
+    parameters, macs = count(config)
+    return [Stage("net", (config.num_classes,), parameters, macs)]
 
 
 # ---- convolutional networks

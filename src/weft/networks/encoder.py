@@ -1,4 +1,4 @@
-"""A trained encoder below another network (M7): frozen, read from its own folder, and no part of what stands on it.
+"""A trained encoder below another network: frozen, read from its own folder, and no part of what stands on it.
 
 The contextual embeddings of a text do not change while the network above is trained, so they are computed once and
 kept as float16. They are rounded to that here, so that a network sees the same numbers in training and in use.
@@ -82,11 +82,8 @@ def features_at(
     segments: Tensor | None = None,
 ) -> Tensor:
     """The outputs of some blocks (counted from 1) side by side: (batch, tokens, layers · channels)."""
-    x = network.embed_norm(network.positions(network.embed(ids, segments)))
-    found = {}
-    for number, block in enumerate(network.blocks[: max(layers)], start=1):
-        x = block(x, mask)
-        found[number] = network.norm(x) if number == len(network.blocks) else x
+    found: dict[int, Tensor] = {}
+    network.run_blocks(network.embed_tokens(ids, mask, segments), mask, last=max(layers), collect=found)
     return torch.cat([found[number] for number in layers], dim=-1)
 
 

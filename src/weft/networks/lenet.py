@@ -1,4 +1,4 @@
-"""The classic ConvNets (C3, C4): LeNet-5, the slide's small net, and its locally connected twin (C5).
+"""The classic ConvNets (LeCun et al. 1998): LeNet-5, a smaller one, its locally connected twin, and image → image.
 
 (convolution → activation → 2×2 pooling) for each number of channels, flatten, fully connected layers.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from weft.networks.config import LeNetConfig
+from weft.errors import WeftError
+from weft.networks.config import FilterNetConfig, LeNetConfig
 from weft.networks.network import Network, check_image, make_head
+from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.convolution import LocallyConnected2d
 from weft.nn.initialisation import initialise
@@ -55,3 +57,45 @@ class LeNet(Network):
     @property
     def head_inputs(self) -> int:
         return self.last
+
+
+class FilterNet(Network):
+    """From pairs of pictures it learns the filter that turns one into the other, by convolutions that keep the size.
+
+    Without hidden layers it is one kernel: what it learns *is* the filter.
+    """
+
+    config: FilterNetConfig
+
+    def __init__(self, config: FilterNetConfig) -> None:
+        super().__init__(config)
+        layers: list[nn.Module] = []
+        inputs = config.in_chans
+        for width in config.hidden:
+            layers += [nn.Conv2d(inputs, width, config.kernel, padding=config.kernel // 2), activation(config.act)]
+            inputs = width
+        self.hidden = nn.Sequential(*layers)
+        self.head = nn.Conv2d(inputs, config.out_chans, config.kernel, padding=config.kernel // 2)
+        initialise(self, "he")
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """Images → (batch, channels, height, width). Any side will do."""
+        check_image(x, self.config.in_chans, None)
+        return self.hidden(x)
+
+    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
+        return features if pre_logits else self.head(features)
+
+    def reset_classifier(self, num_classes: int) -> None:
+        raise WeftError("an image → image network has no classes; build another one with out_chans=…")
+
+    @property
+    def head_inputs(self) -> int:
+        return self.config.hidden[-1] if self.config.hidden else self.config.in_chans
+
+
+def sizes() -> Sizes:
+    yield "lenet5", LeNetConfig()
+    yield "lenet_slide", LeNetConfig(kernel=3)  # the lecture slide's net: 3×3 kernels, fc 120-84-10
+    yield "lenet5_local", LeNetConfig(local=True)
+    yield "filternet", FilterNetConfig()

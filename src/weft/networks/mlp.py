@@ -1,4 +1,4 @@
-"""Perceptron stack (F1): a = act(W x + b), any depth and width, on vectors or on flattened images."""
+"""Perceptron stack: a = act(W x + b), any depth and width, on vectors or on flattened images."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from weft.errors import WeftError
 from weft.networks.config import MLPConfig
 from weft.networks.network import Network, check_image, make_head
+from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams
@@ -59,3 +60,7 @@ class MLP(Network):
     @property
     def head_inputs(self) -> int:
         return self.config.hidden[-1] if self.config.hidden else self.config.inputs
+
+
+def sizes() -> Sizes:
+    yield "mlp", MLPConfig(img_size=(32, 32), num_classes=10)

@@ -79,7 +79,7 @@ def uncompiled(network: Network) -> Network:
 
 
 def make_head(inputs: int, classes: int, zero: bool = False) -> nn.Module:
-    """The linear layer of F3 from features to outputs; zero weights start from uniform predictions."""
+    """The linear layer from features to outputs; zero weights start from uniform predictions."""
     if classes == 0:
         return nn.Identity()
     head = nn.Linear(inputs, classes)

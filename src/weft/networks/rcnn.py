@@ -1,4 +1,4 @@
-"""Recurrent ConvNet (Liang & Hu 2015, C8): a 5×5 convolution, then four recurrent convolution layers.
+"""Recurrent ConvNet (Liang & Hu 2015): a 5×5 convolution, then four recurrent convolution layers.
 
 Max pooling follows the first convolution and the second recurrent layer; the maximum over all positions of the last
 layer is read by a linear head.
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from weft.networks.config import RCNNConfig
 from weft.networks.network import Network, check_image, make_head
+from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams
@@ -57,7 +58,7 @@ class RCNN(Network):
         return self.config.width
 
 
-# ---- The recurrent convolution layer, unrolled over time with shared weights, in both of its forms (C8).
+# ---- The recurrent convolution layer, unrolled over time with shared weights, in both of its forms.
 
 Form = Literal["two_kernels", "one_kernel"]
 
@@ -100,3 +101,9 @@ class RecurrentConv2d(nn.Module):
             else:
                 x = self.act(norm(self.forward_conv(first + x)))
         return x
+
+
+def sizes() -> Sizes:
+    """Table 1 of the paper."""
+    for width in (96, 128, 160):
+        yield f"rcnn_{width}", RCNNConfig(width=width)

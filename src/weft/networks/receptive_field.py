@@ -1,4 +1,4 @@
-"""The theoretical receptive field (C7): how many input pixels, or words, can reach one value of the last feature map.
+"""The theoretical receptive field: how many input pixels, or words, can reach one value of the last feature map.
 
 The primer's ERF_now = RF_now + ERF_before − 1 holds for stride 1. With strides and dilation, a layer of kernel k,
 dilation d and stride s behind layers whose strides multiply to j has r ← r + (k − 1)·d·j and j ← j·s.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from weft.networks.config import (
     FilterNetConfig,
+    ForeignConfig,
     ImageTokensConfig,
     LeNetConfig,
     NetworkConfig,
@@ -20,7 +21,6 @@ from weft.networks.config import (
     TextTokensConfig,
     TokenConfig,
 )
-from weft.networks.cost import DEPTHWISE_KERNEL
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def grow(layers: Iterable[Layer]) -> list[Field]:
 
 
 def receptive_field(config: NetworkConfig) -> list[Field]:
-    """The field after each layer on a network's longest path, input to last feature map."""
+    """The field after each layer on a network's longest path, input to last feature map; none if it is foreign."""
     return grow(layers_of(config))
 
 
 def layers_of(config: NetworkConfig) -> Iterator[Layer]:
     """The layers on a network's longest path, as the field sees them."""
     if isinstance(config, ImageTokensConfig):
-        if config.family == "hybrid":
+        if config.hybrid:
             yield from _trunk(config.stem, config.stem_layers, "basic")
         else:
             yield Layer("embed", config.patch_size, config.patch_size)
@@ -79,13 +79,12 @@ def layers_of(config: NetworkConfig) -> Iterator[Layer]:
         yield from _recurrent(config.steps)
     elif isinstance(config, TextConvConfig):
         yield Layer("convolutions", max(config.kernels))
-    else:
+    elif not isinstance(config, ForeignConfig):  # of which nothing is known
         yield Layer("layers", None)
 
 
 def _blocks(config: TokenConfig) -> Iterator[Layer]:
-    kernels = {"identity": 1, "pooling": 3, "depthwise": DEPTHWISE_KERNEL}
-    kernel = None if config.block == "gated" else kernels.get(config.mixer)
+    kernel = config.mixer_reach()
     yield from (Layer(f"blocks.{number}", kernel) for number in range(config.depth))
 
 

@@ -1,6 +1,11 @@
-"""Names to networks: `create_model`, `list_models`, and the way back from a stored configuration.
+"""Names to networks and mixers: `create_model`, `list_models`, `register_mixer`, and the way back from `config.json`.
 
-This module loads no torch until a network is built.
+A name ends in the image side (`_224`, `_32`); `_p4` is a patch of 4×4 pixels. Every name is a configuration and every
+field of it can be changed: `create_model("mixer_nano_p4_32", depth=12)`. `nano` is about a million parameters, `pico` a
+tenth of its multiply-adds: epochs of CIFAR-10 in a minute or two on two cores. Names are timm's where timm has them.
+
+The named sizes stand in the files of their families, beside classes that need torch, and this module loads no torch
+until a network is built: what the files say is kept in listing.py's cache.
 """
 
 from __future__ import annotations
@@ -8,41 +13,63 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import reprlib
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from weft import machine
 from weft.errors import WeftError, nearest
 from weft.networks import config as configs
-from weft.networks.config import MLPConfig, NetworkConfig
-from weft.networks.sizes import SIZES
+from weft.networks import listing
+from weft.networks.config import ForeignConfig, MLPConfig, NetworkConfig
+from weft.networks.outside import import_module_class, is_outside, require_trust, trust
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from weft.networks.network import Network
 
-REGISTRY: dict[str, NetworkConfig] = SIZES
+Sizes = Iterator[tuple[str, NetworkConfig]]
+Kind = TypeVar("Kind", bound="type[nn.Module]")
 
 FAMILIES: dict[str, tuple[type[NetworkConfig], str]] = {  # family: its configuration, and where its class is
     "mlp": (configs.MLPConfig, "mlp:MLP"),
     "lenet": (configs.LeNetConfig, "lenet:LeNet"),
-    "resnet": (configs.ResNetConfig, "resnet:ResNet"),
+    "filternet": (configs.FilterNetConfig, "lenet:FilterNet"),
     "rcnn": (configs.RCNNConfig, "rcnn:RCNN"),
-    "filternet": (configs.FilterNetConfig, "filternet:FilterNet"),
+    "resnet": (configs.ResNetConfig, "resnet:ResNet"),
     "vit": (configs.ImageTokensConfig, "vit:ViT"),
     "hybrid": (configs.ImageTokensConfig, "vit:Hybrid"),
     "mixer": (configs.ImageTokensConfig, "mixer:Mixer"),
-    "control": (configs.ImageTokensConfig, "mixer:Control"),
-    "gmlp": (configs.ImageTokensConfig, "gmlp:GMLP"),
-    "bert": (configs.TextTokensConfig, "bert:BERT"),
-    "text_gmlp": (configs.TextTokensConfig, "gmlp:TextGMLP"),
     "text_mixer": (configs.TextTokensConfig, "mixer:TextMixer"),
-    "text_control": (configs.TextTokensConfig, "mixer:TextControl"),
+    "control": (configs.ImageTokensConfig, "controls:Control"),
+    "text_control": (configs.TextTokensConfig, "controls:TextControl"),
+    "gmlp": (configs.ImageTokensConfig, "gmlp:GMLP"),
+    "text_gmlp": (configs.TextTokensConfig, "gmlp:TextGMLP"),
+    "bert": (configs.TextTokensConfig, "bert:BERT"),
     "lstm": (configs.LSTMConfig, "text_baselines:LSTM"),
     "textconv": (configs.TextConvConfig, "text_baselines:TextConv"),
+    "foreign": (configs.ForeignConfig, "foreign:Foreign"),
 }
+
+
+class Names(Mapping[str, NetworkConfig]):
+    """All named networks, in order of family and size; read when the first one is asked for."""
+
+    def __getitem__(self, name: str) -> NetworkConfig:
+        return listing.listing().networks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(listing.listing().networks)
+
+    def __len__(self) -> int:
+        return len(listing.listing().networks)
+
+
+REGISTRY = Names()
 
 
 def list_models(pattern: str = "*") -> list[str]:
@@ -61,11 +88,14 @@ def create_model(
 ) -> Network:
     """Build the network called `name`; every field of its configuration can be given as a keyword.
 
-    `pretrained` is a file, a folder or a Hub name to load weights from; a checkpoint of another image size, length or
-    number of classes is resized.
+    `name` may also be `package.module:Class`, any `nn.Module` that makes classes of images; keywords that are no fields
+    then go to its constructor. `pretrained` is a file, a folder or a Hub name to load weights from; a checkpoint of
+    another image size, length or number of classes is resized.
     """
     if isinstance(pretrained, bool) and pretrained:  # what timm's users try first
         raise WeftError("weft keeps no weights of its own: `pretrained` is a file, a folder or a name on the Hub")
+    for given in (name, overrides.get("mixer")):
+        trust(given)
     sizes = {"num_classes": num_classes, "img_size": img_size, "in_chans": in_chans}
     config = configured(name, **{key: value for key, value in sizes.items() if value is not None}, **overrides)
     network = build(config)
@@ -76,13 +106,30 @@ def create_model(
     return network
 
 
-def configured(name: str, **changes: Any) -> NetworkConfig:
-    """The configuration of a named size with some fields changed."""
+def named(name: str) -> NetworkConfig:
+    """The configuration of a name, or of a class of somebody else's."""
+    if is_outside(name):
+        require_trust(name)
+        return checked(ForeignConfig, {"model": name}, name)
     if name not in REGISTRY:
-        raise WeftError(f"there is no model {name!r}; {nearest(name.lower(), REGISTRY)} `weft models` lists all")
-    config = REGISTRY[name]
+        raise WeftError(
+            f"there is no model {name!r}; {nearest(name.lower(), REGISTRY)} `weft models` lists all, and a network of "
+            "your own is package.module:Class"
+        )
+    return REGISTRY[name]
+
+
+def configured(name: str, **changes: Any) -> NetworkConfig:
+    """The configuration of a named size, or of `package.module:Class`, with some fields changed."""
+    config = named(name)
     if isinstance(config, MLPConfig) and changes.get("in_features"):
         changes.setdefault("img_size", None)
+    if isinstance(config, ForeignConfig):
+        fields = {field.name for field in dataclasses.fields(config)}
+        arguments = {key: changes.pop(key) for key in list(changes) if key not in fields}
+        changes["arguments"] = {**config.arguments, **changes.get("arguments", {}), **arguments}
+    if is_outside(changes.get("mixer")):
+        require_trust(changes["mixer"])
     return checked(type(config), {**dataclasses.asdict(config), **changes}, name)
 
 
@@ -101,21 +148,32 @@ def checked(kind: type[NetworkConfig], fields: dict[str, Any], what: str) -> Net
 
 
 def config_from_dict(fields: dict[str, Any]) -> NetworkConfig:
-    """The configuration that `dataclasses.asdict` was taken of, from `config.json` for instance."""
+    """The configuration that `dataclasses.asdict` was taken of, from `config.json` for instance.
+
+    A file is no reason to run code: a class outside of weft that it names must be trusted (outside.py).
+    """
     family = fields.get("family")
     if not isinstance(family, str) or family not in FAMILIES:
         raise WeftError(
             f"there is no family {reprlib.repr(family)} of networks; the families are {', '.join(FAMILIES)}"
         )
+    for stored in (fields.get("model"), fields.get("mixer")):
+        if is_outside(stored):
+            require_trust(str(stored))
     return checked(FAMILIES[family][0], fields, family)
+
+
+def network_class(family: str) -> type[Network]:
+    """The class of a family's networks."""
+    module, _, name = FAMILIES[family][1].partition(":")
+    found: type[Network] = getattr(import_module(f"weft.networks.{module}"), name)
+    return found
 
 
 def build(config: NetworkConfig) -> Network:
     """The network of a configuration, freshly initialised from torch's generator."""
     require_memory(config)
-    module, _, name = FAMILIES[config.family][1].partition(":")
-    network: Network = getattr(import_module(f"weft.networks.{module}"), name)(config)
-    return network
+    return network_class(config.family)(config)
 
 
 def require_memory(config: NetworkConfig) -> None:
@@ -124,9 +182,90 @@ def require_memory(config: NetworkConfig) -> None:
 
     from weft.networks.cost import total_parameters
 
+    if torch.get_default_device().type == "meta":
+        return
     parameters, room = total_parameters(config), machine.memory_available()
-    if 4 * parameters > room and torch.get_default_device().type != "meta":
+    if 4 * parameters > room:
         raise WeftError(
             f"a {config.family} network of {parameters:,} parameters takes {4 * parameters / 2**30:,.1f} GiB and "
             f"{room / 2**30:,.1f} are free; choose a smaller one"
         )
+
+
+# ---- mixers
+
+MIXERS: dict[str, type[nn.Module]] = {}  # those of the families that are loaded, and those of users
+
+
+def register_mixer(name: str) -> Callable[[Kind], Kind]:
+    """Make a class the mixer of some name, for `mixer=` everywhere; nn/mixers.py says what a mixer is.
+
+    ```
+    @weft.register_mixer("fourier")
+    class Fourier(nn.Module):
+        def forward(self, x, mask=None): ...     # (batch, tokens, channels) in and out
+    ```
+    A name belongs to one process; `mixer="package.module:Class"` needs no registration and holds in all of them.
+    """
+
+    def register(kind: Kind) -> Kind:
+        if not kind.__module__.startswith(f"{__package__}."):
+            load_families()
+        check_mixer(kind, name)
+        taken = MIXERS.get(name)
+        again = taken is not None and (taken.__module__, taken.__qualname__) == ("__main__", kind.__qualname__)
+        if taken is not None and not again:  # a cell of a notebook may be run again
+            raise WeftError(
+                f"there is a mixer {name!r} already, {taken.__module__}.{taken.__qualname__}; choose a name"
+            )
+        MIXERS[name] = kind
+        return kind
+
+    if not isinstance(name, str) or not name.isidentifier():
+        raise WeftError(f"a mixer is registered under a name, @register_mixer('fourier'), not {reprlib.repr(name)}")
+    return register
+
+
+def check_mixer(kind: Any, name: str) -> None:
+    """Refuse what cannot be a mixer."""
+    from torch import nn
+
+    from weft.nn.mixers import GIVEN, unfilled
+
+    if not isinstance(kind, type) or not issubclass(kind, nn.Module):
+        raise WeftError(f"the mixer {name!r} must be a class of torch's nn.Module, not {reprlib.repr(kind)}")
+    if missing := unfilled(kind):
+        raise WeftError(
+            f"the mixer {name!r} asks for {', '.join(missing)}, which weft cannot give; it can give {', '.join(GIVEN)}"
+        )
+
+
+def load_families() -> None:
+    """Import every family, which registers its mixers."""
+    for _, where in FAMILIES.values():
+        import_module(f"weft.networks.{where.partition(':')[0]}")
+
+
+def mixer_class(name: str) -> type[nn.Module]:
+    """The mixer of a name, or the class that `package.module:Class` says."""
+    if is_outside(name):
+        kind: type[nn.Module] = import_module_class(name)
+        check_mixer(kind, name)
+        return kind
+    if name not in MIXERS:
+        load_families()
+    if name not in MIXERS:
+        raise WeftError(
+            f"there is no mixer {name!r}; {nearest(name, MIXERS)} there are {', '.join(MIXERS)}. A mixer of your own "
+            "is there once the module that registers it is imported, or as mixer=package.module:Class"
+        )
+    return MIXERS[name]
+
+
+def mixer_reach(name: str) -> int | None:
+    """How many tokens in a row one token sees through a mixer; None: all of them. Loads no torch for weft's own."""
+    if name not in MIXERS and not is_outside(name):
+        known = listing.reaches()
+        if name in known:
+            return known[name]
+    return getattr(mixer_class(name), "reach", None)

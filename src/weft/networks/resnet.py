@@ -1,9 +1,11 @@
-"""ResNet (He et al. 2015, C4): ResNet-18…152 for large images, and the CIFAR ResNets with option A's shortcuts.
+"""ResNet (He et al. 2015): ResNet-18…152 for large images, and the CIFAR ResNets with option A's shortcuts.
 
 Activations are kept in channels-last order, in which the convolutions and norms of a CPU or a GPU are faster.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +13,7 @@ from torch.nn import functional as F
 
 from weft.networks.config import ResNetConfig
 from weft.networks.network import Network, check_image, make_head
+from weft.networks.registry import Sizes
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams
 from weft.nn.norm import BatchNorm2d
@@ -169,3 +172,22 @@ class ResNet(Network):
     @property
     def head_inputs(self) -> int:
         return self.trunk.outputs
+
+
+def sizes() -> Sizes:
+    """Tables 1 and 6 of the paper; `_cifar` has a 3×3 stem."""
+    shapes: dict[int, tuple[str, tuple[int, ...]]] = {
+        18: ("basic", (2, 2, 2, 2)),
+        34: ("basic", (3, 4, 6, 3)),
+        50: ("bottleneck", (3, 4, 6, 3)),
+        101: ("bottleneck", (3, 4, 23, 3)),
+        152: ("bottleneck", (3, 8, 36, 3)),
+    }
+    small: dict[str, Any] = {"stem": "cifar", "img_size": (32, 32), "num_classes": 10}
+    for depth, (block, layers) in shapes.items():
+        shape: dict[str, Any] = {"block": block, "layers": layers}
+        yield f"resnet{depth}", ResNetConfig(**shape)
+        yield f"resnet{depth}_cifar", ResNetConfig(**shape, **small)
+    for depth in (8, 20, 32, 44, 56, 110):
+        thin: dict[str, Any] = {"layers": ((depth - 2) // 6,) * 3, "widths": (16, 32, 64), "padded": True}
+        yield f"resnet{depth}_cifar", ResNetConfig(**thin, **small, zero_init_last=False)

@@ -1,4 +1,4 @@
-"""Older text networks as baselines (A6): a bidirectional LSTM and Kim's convolutional classifier."""
+"""Older text networks as baselines: a bidirectional LSTM and Kim's convolutional classifier."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from torch import Tensor, nn
 
 from weft.networks.config import LSTMConfig, TextConvConfig
 from weft.networks.network import Network, check_text, make_head
+from weft.networks.registry import Sizes
 from weft.nn.convolution import ConvBlock1d
 from weft.nn.embeddings import WordEmbed
-from weft.nn.gates import mask_tokens
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams
+from weft.nn.spatial import mask_tokens
 
 
 def real_tokens(ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -111,3 +112,8 @@ class TextConv(Network):
     @property
     def head_inputs(self) -> int:
         return len(self.config.kernels) * self.config.channels
+
+
+def sizes() -> Sizes:
+    yield "lstm_text", LSTMConfig(num_classes=2)
+    yield "conv_text", TextConvConfig(num_classes=2)

@@ -1,4 +1,4 @@
-"""Activations by name, each with its derivative written out (F2).
+"""Activations by name, each with its derivative written out.
 
 `activation("gelu")` is a module for use in a network; `ACTIVATIONS["gelu"]` is the function beside its derivative,
 which the tests hold against autograd and the lenses draw.

@@ -1,4 +1,4 @@
-"""Self-attention, softmax(QKᵀ/√n)V, with many heads (A1) or one tiny one (M6), on torch's fused kernel.
+"""Self-attention, softmax(QKᵀ/√n)V, with many heads (Vaswani et al. 2017) or one tiny (aMLP), on torch's fused kernel.
 
 The fused kernel never forms the maps. `maps` computes them on request from the same input, and `attention_maps` does so
 for every layer of a network during one forward pass, by hooks: the normal path stays as it is.
@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from weft.nn.mixers import MixerContext
 
 
 class Attention(nn.Module):
@@ -27,6 +31,12 @@ class Attention(nn.Module):
             raise ValueError(f"attention width {self.width} is not a multiple of {heads} heads")
         self.qkv = nn.Linear(dim, 3 * self.width)
         self.out = nn.Linear(self.width, outputs or dim)
+
+    @staticmethod
+    def cost(context: MixerContext) -> tuple[int, int]:
+        """Four square matrices; the maps and their use are quadratic in the tokens."""
+        s, c = context.tokens, context.dim
+        return 4 * (c * c + c), 4 * s * c * c + 2 * s * s * c
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, each (batch, heads, tokens, width/heads)."""

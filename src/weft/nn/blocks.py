@@ -1,6 +1,6 @@
-"""The two blocks of all token networks: mixer and channel MLP in residual branches, and gMLP's gated block.
+"""The block that ViT, BERT, MLP-Mixer and the controls share: a mixer and a channel MLP, each in a residual branch.
 
-The norm stands before the branch (ViT, Mixer, gMLP) or after the sum (BERT): an argument.
+The norm stands before the branch (ViT, Mixer) or after the sum (BERT): an argument. gMLP has a block of its own.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from weft.nn.activations import activation
-from weft.nn.attention import TinyAttention
-from weft.nn.gates import SpatialGate
+from weft.nn.mixers import takes_mask
 from weft.nn.noise import Dropout, DropPath
 
 
@@ -43,54 +42,24 @@ class Block(nn.Module):
         super().__init__()
         self.norm_first = norm_first
         self.norm1 = nn.LayerNorm(dim, eps=eps)
-        self.mixer = mixer
+        self.mixer, self.masked = mixer, takes_mask(type(mixer))
         self.norm2 = nn.LayerNorm(dim, eps=eps)
         self.channels = channels
         self.drop1 = nn.Sequential(Dropout(drop), DropPath(drop_path))
         self.drop2 = nn.Sequential(Dropout(drop), DropPath(drop_path))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        if self.norm_first:
-            x = x + self.drop1(self.mixer(self.norm1(x), mask))
-            return x + self.drop2(self.channels(self.norm2(x)))
-        x = self.norm1(x + self.drop1(self.mixer(x, mask)))
-        return self.norm2(x + self.drop2(self.channels(x)))
+    def token_branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the first shortcut goes around: the mixer, behind its norm where the norm comes first."""
+        x = self.norm1(x) if self.norm_first else x
+        return self.mixer(x, mask) if self.masked else self.mixer(x)
 
-
-class GatedBlock(nn.Module):
-    """gMLP's block: Y = X + s(act(norm(X) U)) V, with the spatial gate s in the middle (M2).
-
-    `tiny` is the aMLP attention, from norm(X) to the width of the gate, or None.
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        hidden: int,
-        gate: SpatialGate,
-        *,
-        tiny: TinyAttention | None = None,
-        norm_first: bool = True,
-        act: str = "gelu",
-        eps: float = 1e-6,
-        drop: float = 0.0,
-        drop_path: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.norm_first = norm_first
-        self.norm = nn.LayerNorm(dim, eps=eps)
-        self.fc1 = nn.Linear(dim, hidden)
-        self.act = activation(act)
-        self.gate = gate
-        self.tiny = tiny
-        self.fc2 = nn.Linear(gate.outputs, dim)
-        self.drop = nn.Sequential(Dropout(drop), DropPath(drop_path))
+    def channel_branch(self, x: Tensor) -> Tensor:
+        """What the second shortcut goes around: the channel MLP, behind its norm where the norm comes first."""
+        return self.channels(self.norm2(x) if self.norm_first else x)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if self.norm_first:
-            return x + self.drop(self.branch(self.norm(x), mask))
-        return self.norm(x + self.drop(self.branch(x, mask)))
-
-    def branch(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        attended = None if self.tiny is None else self.tiny(x, mask)
-        return self.fc2(self.gate(self.act(self.fc1(x)), mask, attended))
+            x = x + self.drop1(self.token_branch(x, mask))
+            return x + self.drop2(self.channel_branch(x))
+        x = self.norm1(x + self.drop1(self.token_branch(x, mask)))
+        return self.norm2(x + self.drop2(self.channel_branch(x)))

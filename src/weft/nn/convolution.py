@@ -1,4 +1,4 @@
-"""Convolution blocks (C1, C3) and the locally connected layer, which is local but shares no weights (C5).
+"""Convolution blocks and the locally connected layer, which is local but shares no weights.
 
 Convolution here is what the lecture slides and every library compute, a correlation:
 (I∗K)(i, j) = Σ_m Σ_n I(i+m, j+n) K(m, n). An n×n×r input and D filters of m×m×r give (n−m+1)²×D values.

@@ -66,7 +66,7 @@ class NormAndDrop(nn.Sequential):
         self.drop = Dropout(rate)
 
 
-# ---- Positions: the sinusoidal table (A2) and learned ones.
+# ---- Positions: the sinusoidal table (Vaswani et al. 2017) and learned ones.
 
 
 def sinusoidal_table(tokens: int, dim: int, base: float = 10000.0) -> Tensor:

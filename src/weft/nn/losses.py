@@ -1,4 +1,4 @@
-"""The tasks and their losses (F3): binary, K-class and regression, each as one value per example.
+"""The tasks and their losses: binary, K-class and regression, each as one value per example.
 
 Sums and counts are left to the caller, so that the loss of a batch spread over processes is the global sum over the
 global count.

@@ -1,28 +1,32 @@
-"""Token mixers that fit one socket: `mixer(x, mask)` with x (batch, tokens, channels) in and out.
+"""What a token mixer is: `mixer(x, mask)` with x (batch, tokens, channels) in and out.
 
 A block is a token mixer and a channel mixer, each in a residual branch. Attention makes it a Transformer, the token MLP
-makes it MLP-Mixer, and the others are the controls: how much of the accuracy is due to mixing well, or at all?
-Every mixer honours `mask` (batch, tokens), true for real tokens: what stands in the padding, and how much of it there
-is, never changes a real token.
+makes it MLP-Mixer, and the controls ask how much of the accuracy is due to mixing well, or at all.
+
+Any `nn.Module` class can be a mixer:
+- the arguments of its constructor are filled by their names from `MixerContext`: `tokens`, `dim`, `grid`, `layout`,
+  `heads`, `token_dim`, `act`, or `context` for all of it; others need a default;
+- `forward(x, mask)`: `mask` (batch, tokens) is true for real tokens, and what stands in the padding, and how much of it
+  there is, must never change a real token. A mixer whose `forward` takes no mask is for images alone;
+- `cost(context)`, a static method, gives parameters and multiply-adds; without one of its own they are counted;
+- `reach` is how many tokens in a row (and column) one token sees; without it, all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
 from dataclasses import dataclass
+from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
-from weft.nn.activations import activation
-from weft.nn.attention import Attention
-from weft.nn.gates import mask_tokens
-from weft.nn.spatial import Layout, mix_tokens
+from weft.nn.spatial import Layout
+
+GIVEN = ("context", "layout", "grid", "tokens", "dim", "heads", "token_dim", "act")  # what a constructor may ask for
 
 
 @dataclass(frozen=True)
-class Socket:
+class MixerContext:
     """What a mixer may need to know of the network it is put into."""
 
     layout: Layout
@@ -31,86 +35,36 @@ class Socket:
     token_dim: int = 0
     act: str = "gelu"
 
+    @property
+    def context(self) -> MixerContext:
+        return self
 
-class IdentityMixer(nn.Module):
-    """No mixing at all: tokens meet only in the final pooling."""
+    @property
+    def tokens(self) -> int:
+        return self.layout.tokens
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        return x
-
-
-class RandomMixer(nn.Module):
-    """A fixed random matrix with rows that sum to one, never trained (Yu et al. 2022, "MetaFormer baselines")."""
-
-    weight: Tensor
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self.register_buffer("weight", torch.softmax(torch.rand(tokens, tokens), dim=-1))
-
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        tokens = x.shape[1]
-        weight = self.weight[:tokens, :tokens]
-        # (batch, tokens) or (tokens,): what each row's weights on real tokens sum to
-        share = weight.sum(-1) if mask is None else mask.to(x.dtype) @ weight.T
-        return torch.bmm(weight.expand(x.shape[0], -1, -1), mask_tokens(x, mask)) / share[..., None]
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return self.layout.grid
 
 
-class PoolingMixer(nn.Module):
-    """Mean over a window of 3 (or 3×3) tokens, less the token itself (PoolFormer, Yu et al. 2022)."""
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__()
-        self.grid = layout.grid
-
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        real = torch.ones_like(x[:1, :, :1]) if mask is None else mask[..., None].to(x.dtype)
-        total, count = self._window_sum(mask_tokens(x, mask)), self._window_sum(real)
-        return total / count.clamp(min=1) - x
-
-    def _window_sum(self, x: Tensor) -> Tensor:
-        if len(self.grid) == 1:
-            return F.avg_pool1d(x.transpose(1, 2), 3, 1, padding=1).transpose(1, 2) * 3
-        image = x.transpose(1, 2).unflatten(2, self.grid)
-        return F.avg_pool2d(image, 3, 1, padding=1).flatten(2).transpose(1, 2) * 9
+def make_mixer(kind: type[nn.Module], context: MixerContext) -> nn.Module:
+    """A mixer of some kind, made for a network."""
+    wanted = inspect.signature(kind).parameters
+    return kind(**{name: getattr(context, name) for name in GIVEN if name in wanted})
 
 
-class DepthwiseMixer(nn.Module):
-    """A depth-wise convolution over 7 (or 7×7) tokens: local and shared, one filter for each channel."""
-
-    def __init__(self, layout: Layout, dim: int, kernel: int = 7) -> None:
-        super().__init__()
-        self.grid = layout.grid
-        conv = nn.Conv1d if len(layout.grid) == 1 else nn.Conv2d
-        self.conv = conv(dim, dim, kernel, padding=kernel // 2, groups=dim)
-
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        x = mask_tokens(x, mask).transpose(1, 2)
-        if len(self.grid) == 2:
-            x = x.unflatten(2, self.grid)
-        return self.conv(x).flatten(2).transpose(1, 2)
+def unfilled(kind: type[nn.Module]) -> list[str]:
+    """Arguments of a constructor that nothing fills."""
+    single = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        name
+        for name, argument in inspect.signature(kind).parameters.items()
+        if name not in GIVEN and argument.default is argument.empty and argument.kind not in single
+    ]
 
 
-class TokenMLP(nn.Module):
-    """MLP-Mixer's token mixing: W₂ act(W₁ X) over tokens, the same for all channels (M1)."""
-
-    def __init__(self, tokens: int, hidden: int, act: str = "gelu") -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(tokens, hidden)
-        self.act = activation(act)
-        self.fc2 = nn.Linear(hidden, tokens)
-
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        tokens = x.shape[1]
-        hidden = self.act(mix_tokens(mask_tokens(x, mask), self.fc1.weight[:, :tokens], self.fc1.bias))
-        return mix_tokens(hidden, self.fc2.weight[:tokens], self.fc2.bias[:tokens])
-
-
-MIXERS: dict[str, Callable[[Socket], nn.Module]] = {
-    "identity": lambda socket: IdentityMixer(),
-    "random": lambda socket: RandomMixer(socket.layout.tokens),
-    "pooling": lambda socket: PoolingMixer(socket.layout),
-    "depthwise": lambda socket: DepthwiseMixer(socket.layout, socket.dim),
-    "token_mlp": lambda socket: TokenMLP(socket.layout.tokens, socket.token_dim, socket.act),
-    "attention": lambda socket: Attention(socket.dim, socket.heads),
-}
+def takes_mask(kind: type[Any]) -> bool:
+    """Whether `forward` can be told which tokens are real."""
+    arguments = inspect.signature(kind.forward).parameters
+    return "mask" in arguments or any(argument.kind is argument.VAR_POSITIONAL for argument in arguments.values())

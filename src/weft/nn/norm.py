@@ -1,4 +1,4 @@
-"""Batch normalisation whose statistics are those of the whole batch, however many processes share it (F6).
+"""Batch normalisation whose statistics are those of the whole batch, however many processes share it.
 
 In one process this is torch's batch norm, bit for bit. With several, mean and variance are reduced over the ranks, so
 that two processes with half a batch each compute what one process computes. (torch's SyncBatchNorm needs a GPU.)

@@ -1,4 +1,4 @@
-"""The matrix over tokens inside a gate: dense, Toeplitz (M5), or two-dimensional Toeplitz, behind one method.
+"""How tokens lie, and matrices over them: dense, Toeplitz (tMLP), or two-dimensional Toeplitz, behind one method.
 
 `matrix(tokens)` gives W of shape (tokens, tokens), with W[i, j] the weight of token j in the result for token i. A text
 shorter than the network's maximum uses the upper left corner, so that padding never matters.
@@ -32,6 +32,11 @@ def mix_tokens(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     turns into one, costs two copies; this costs none and was 1.3 to 2 times as fast, forward and backward.
     """
     return torch.baddbmm(bias[:, None], weight.expand(x.shape[0], -1, -1), x)
+
+
+def mask_tokens(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero the padding of (batch, tokens, channels); `mask` (batch, tokens) is true for real tokens."""
+    return x if mask is None else x * mask[..., None].to(x.dtype)
 
 
 class DenseSpatial(nn.Module):

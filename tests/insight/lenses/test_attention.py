@@ -14,8 +14,9 @@ from weft.insight import registry
 from weft.insight.lenses.attention import map_statistics
 from weft.insight.lenses.attention.head_statistics import watch_heads
 from weft.insight.toeplitz import distances
+from weft.networks.gmlp import GatedBlock
 from weft.nn.attention import Attention, attention_maps
-from weft.nn.blocks import Block, GatedBlock
+from weft.nn.blocks import Block
 from weft.nn.spatial import Layout
 
 

@@ -15,7 +15,7 @@ from weft.insight import registry, toeplitz
 from weft.insight.lenses.gates.toeplitz_projection import dense_gates, projected
 from weft.insight.lenses.gates.token_matrices import mixings
 from weft.insight.subject import open_subject
-from weft.nn.mixers import TokenMLP
+from weft.networks.mixer import TokenMLP
 
 KINDS = {
     "gmlp_pico_p4_32": ("gate", (4, 4)),

@@ -23,9 +23,10 @@ from torch.nn import functional as F
 from weft.errors import WeftError
 from weft.networks.backbone import TokenNetwork
 from weft.networks.config import ImageTokensConfig
+from weft.networks.controls import RandomMixer
+from weft.networks.gmlp import SpatialGate
+from weft.networks.mixer import TokenMLP
 from weft.nn.embeddings import LearnedPositions
-from weft.nn.gates import SpatialGate
-from weft.nn.mixers import RandomMixer, TokenMLP
 from weft.nn.spatial import DenseSpatial, Layout, Toeplitz2dSpatial, ToeplitzSpatial
 
 Tensors = Mapping[str, Tensor]

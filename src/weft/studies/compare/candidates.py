@@ -6,12 +6,14 @@ No torch here: a candidate is a name in the registry with changes to its configu
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weft.errors import WeftError, nearest
 from weft.networks.config import (
+    ForeignConfig,
     ImageTokensConfig,
     LeNetConfig,
     LSTMConfig,
@@ -21,6 +23,7 @@ from weft.networks.config import (
     TextConvConfig,
     TokenConfig,
 )
+from weft.networks.outside import is_outside
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.budget_matching import MEASURES, Unmatched, solve
 from weft.studies.statistics.verdicts import Group
@@ -117,7 +120,7 @@ def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
         return list(presets[models](facts))
     names = [name.strip() for name in models.split(",") if name.strip()]
     for name in names:
-        if name not in REGISTRY:
+        if name not in REGISTRY and not is_outside(name):
             known = [*presets, *REGISTRY]
             raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
         if REGISTRY[name].input != facts.modality and (name != "mlp" or facts.modality == "text"):
@@ -163,7 +166,11 @@ def make_candidate(
     """One network, sized to the data and to the budget; `network` holds what differs from the named size."""
     try:
         named = fit_to(facts, model, changes)
-        config = solve(named, match, budget) if match in MEASURES and budget else named
+        if isinstance(named, ForeignConfig) and match in MEASURES:
+            warnings.warn(f"{name} is not weft's and cannot be sized; it enters as it is", stacklevel=2)
+            config: NetworkConfig = named
+        else:
+            config = solve(named, match, budget) if match in MEASURES and budget else named
     except Unmatched as error:
         raise WeftError(f"{name} {error}") from error
     except WeftError as error:
@@ -183,8 +190,8 @@ def fit_to(facts: Facts, model: str, changes: Changes) -> NetworkConfig:
 
 def patch(facts: Facts, model: str) -> Changes:
     """For another image side than the named one, the divisor that gives about √(2·side) tokens a row: 8 → 2, 32 → 4."""
-    config = REGISTRY[model]
-    if not isinstance(config, ImageTokensConfig) or config.family == "hybrid" or config.img_size[0] == facts.side:
+    config = configured(model)
+    if not isinstance(config, ImageTokensConfig) or config.hybrid or config.img_size[0] == facts.side:
         return {}
     divisors = [p for p in range(1, facts.side + 1) if facts.side % p == 0]
     wanted = (facts.side / 2) ** 0.5
@@ -203,8 +210,8 @@ def default_budget(facts: Facts, match: str) -> float:
 def group_of(config: NetworkConfig) -> Group:
     """Which answer a candidate stands for."""
     if config.family in ("control", "text_control"):
-        return "control" if getattr(config, "mixer", "") in ("identity", "random", "pooling") else "convolution"
-    if config.family == "hybrid":
+        return "convolution" if getattr(config, "mixer", "") == "depthwise" else "control"
+    if config.hybrid or isinstance(config, ForeignConfig):  # which may be of any kind
         return "hybrid"
     if isinstance(config, TokenConfig):
         attends = config.tiny_attention > 0 or (config.block == "mixed" and config.mixer == "attention")

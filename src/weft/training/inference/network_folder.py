@@ -18,6 +18,7 @@ from weft.disk import Damaged, read_object, validated, write_bytes, write_json
 from weft.errors import WeftError
 from weft.networks.config import CARRIED, NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.network import Network
+from weft.networks.outside import Untrusted
 from weft.networks.registry import config_from_dict
 from weft.networks.weights.files import require_own, serialized
 from weft.networks.weights.outline import build_stored
@@ -107,6 +108,8 @@ def stored_network(fields: dict[str, Any], path: Path) -> NetworkConfig:
     """The configuration of a network, refused with the name of its file."""
     try:
         return config_from_dict(fields)
+    except Untrusted:
+        raise
     except WeftError as error:
         raise Damaged(f"{path}: {error}") from error
 

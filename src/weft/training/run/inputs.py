@@ -24,7 +24,7 @@ from weft.data.transform.transforms import ImageTransform, Transform, VectorTran
 from weft.errors import WeftError
 from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
 from weft.networks.network import Network
-from weft.networks.registry import REGISTRY, build, configured, list_models
+from weft.networks.registry import REGISTRY, build, configured, list_models, named
 from weft.nn.initialisation import seeded
 from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
@@ -215,14 +215,13 @@ def check_names(config: RunConfig) -> None:
         raise WeftError("say what to train on: weft train SOURCE --model NAME (digits, for instance, or a folder)")
     if not config.model:
         raise WeftError("say which network to train: --model NAME (`weft models` lists them)")
-    if config.model not in REGISTRY:
-        configured(config.model)  # raises, naming the nearest
+    named(config.model)
 
 
 def check_source(config: RunConfig, source: Source) -> None:
     """Refuse a network for another kind of input, and a batch larger than the set."""
     wanted = INPUT[source.modality]
-    entry = REGISTRY[config.model]
+    entry = named(config.model)
     if entry.input != wanted and not (isinstance(entry, MLPConfig) and wanted != "text"):
         fitting = [name for name in list_models() if REGISTRY[name].input == wanted]
         fitting = ["mlp"] if wanted == "vector" else fitting

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from weft.insight.layers import watching
 from weft.insight.subject import Subject
+from weft.networks.mixer import TokenMLP
 from weft.networks.resnet import BasicBlock, Bottleneck
 from weft.nn.activations import ACTIVATIONS, Elementwise, Function
-from weft.nn.mixers import TokenMLP
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
 FLAT, OFTEN = 0.05, 0.95

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.networks.config import NetworkConfig
+from weft.networks.gmlp import GatedBlock
 from weft.networks.network import Network
 from weft.networks.resnet import BasicBlock, Bottleneck
-from weft.nn.blocks import Block, GatedBlock
+from weft.nn.blocks import Block
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 from weft.training.run.inputs import create_network
 
@@ -34,9 +35,8 @@ class Unshortened(nn.Module):
         if isinstance(block, Block):
             return mixed(block, x, mask)
         if isinstance(block, GatedBlock):
-            if block.norm_first:
-                return block.branch(block.norm(x), mask)
-            return block.norm(block.branch(x, mask))
+            y = block.branch(x, mask)
+            return y if block.norm_first else block.norm(y)
         y = F.relu(block.bn1(block.conv1(x)))
         y = block.bn2(block.conv2(y))
         return F.relu(block.bn3(block.conv3(F.relu(y))) if isinstance(block, Bottleneck) else y)
@@ -45,8 +45,8 @@ class Unshortened(nn.Module):
 def mixed(block: Block, x: Tensor, mask: Tensor | None) -> Tensor:
     """Mixer and channel MLP one after the other, with the norms where they were."""
     if block.norm_first:
-        return block.channels(block.norm2(block.mixer(block.norm1(x), mask)))
-    return block.norm2(block.channels(block.norm1(block.mixer(x, mask))))
+        return block.channel_branch(block.token_branch(x, mask))
+    return block.norm2(block.channel_branch(block.norm1(block.token_branch(x, mask))))
 
 
 def without(network: nn.Module, kinds: tuple[type[nn.Module], ...], replacement: Any) -> Any:

@@ -37,7 +37,7 @@ def first_layer(network: Network) -> FirstLayer | None:
     if config.input != "image":
         return None
     for name, module in network.named_modules():
-        if isinstance(module, PatchEmbed) and config.family != "hybrid":
+        if isinstance(module, PatchEmbed) and not config.hybrid:
             return FirstLayer(name, "patch embedding", module.weight.detach())
         if isinstance(module, nn.Conv2d):
             return FirstLayer(name, "convolution", module.weight.detach())

@@ -22,7 +22,7 @@ from weft.insight.lenses.gates.token_matrices import Mixing, mixings
 from weft.insight.options import GatesOptions
 from weft.insight.subject import Subject, open_subject
 from weft.insight.toeplitz import Structure, share_of_noise
-from weft.nn.mixers import TokenMLP
+from weft.networks.mixer import TokenMLP
 from weft.report.columns import share
 from weft.report.curves import curves
 

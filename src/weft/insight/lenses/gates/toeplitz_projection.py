@@ -19,7 +19,7 @@ from torch import Tensor
 from weft.insight.finding import Picture, Unfit
 from weft.insight.subject import Subject
 from weft.insight.toeplitz import Grid, nearest_toeplitz, shuffled_rows
-from weft.nn.gates import SpatialGate
+from weft.networks.gmlp import SpatialGate
 from weft.nn.spatial import DenseSpatial
 from weft.report.chart import Plane, fitting, picture, short, text
 
@@ -143,22 +143,20 @@ def block_of(gate: str) -> int:
 
 def with_entries(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
     """Outputs, and what enters each block: a changed gate changes nothing before it."""
-    found: list[Tensor] = []
     network: Any = subject.network
-    handles = [block.register_forward_pre_hook(lambda _, args: found.append(args[0])) for block in network.blocks]
-    try:
-        return network(**inputs), found
-    finally:
-        for handle in handles:
-            handle.remove()
+    left: dict[int, Tensor] = {}
+    entry, mask = network.embed_tokens(**inputs), inputs.get("mask")
+    features = network.run_blocks(entry, mask, collect=left)
+    return head_outputs(network, features, mask), [entry, *left.values()][:-1]
 
 
 def finished(subject: Subject, x: Tensor, first: int, mask: Tensor | None) -> Tensor:
     """Outputs of the network from the entry of block `first` on."""
     network: Any = subject.network
-    for block in network.blocks[first:]:
-        x = block(x, mask)
-    features = network.norm(x)
+    return head_outputs(network, network.run_blocks(x, mask, first=first), mask)
+
+
+def head_outputs(network: Any, features: Tensor, mask: Tensor | None) -> Tensor:
     return network.forward_head(features) if mask is None else network.forward_head(features, mask)
 
 

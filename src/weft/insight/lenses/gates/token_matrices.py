@@ -19,10 +19,11 @@ from weft.insight.layers import watching
 from weft.insight.lenses.gates.conv_matrices import convolution_matrices, local_matrices
 from weft.insight.subject import BATCH, Subject
 from weft.insight.toeplitz import Grid
+from weft.networks.controls import PoolingMixer, RandomMixer
+from weft.networks.gmlp import SpatialGate
+from weft.networks.mixer import TokenMLP
 from weft.nn.attention import Attention, attention_maps
 from weft.nn.convolution import LocallyConnected2d
-from weft.nn.gates import SpatialGate
-from weft.nn.mixers import PoolingMixer, RandomMixer, TokenMLP
 
 Watched = Attention | TokenMLP
 See = Callable[[str, Tensor, Tensor | None], None]

@@ -1,0 +1,87 @@
+"""A network of somebody else's: any `nn.Module` that makes (batch, classes) of images, named `package.module:Class`.
+
+Its constructor is given `num_classes`, which it must take, `img_size` and `in_chans` if it takes them, and what the
+user adds. What is not known of it, its receptive field and how to size it, is left out. Its noise is its own: layers
+from `weft.nn.noise` make a resumed run drop what the first one did, torch's dropout does not.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+from torch import Tensor, nn
+
+from weft.errors import WeftError
+from weft.networks.config import ForeignConfig
+from weft.networks.cost import counted
+from weft.networks.network import Network, check_image
+from weft.networks.outside import import_module_class
+from weft.nn.initialisation import seeded
+from weft.nn.noise import number_streams
+
+
+class Foreign(Network):
+    """The module, `net`, behind weft's methods. Its output is all there is: no features, and no head to exchange."""
+
+    config: ForeignConfig
+
+    def __init__(self, config: ForeignConfig) -> None:
+        super().__init__(config)
+        self.net = construct(config)
+        number_streams(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (batch, channels, height, width) → (batch, classes)."""
+        check_image(x, self.config.in_chans, self.config.img_size)
+        y = self.net(x)
+        wanted = (x.shape[0], self.config.num_classes)
+        if not isinstance(y, Tensor) or tuple(y.shape) != wanted:
+            found = str(tuple(y.shape)) if isinstance(y, Tensor) else f"a {type(y).__name__}"
+            raise WeftError(
+                f"{self.config.model} gives {found} for {x.shape[0]} images; the task needs (batch, classes), {wanted}"
+            )
+        return y
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        raise WeftError(f"{self.config.model} is not weft's, so its features are not known; use its outputs")
+
+    def reset_classifier(self, num_classes: int) -> None:
+        raise WeftError(f"{self.config.model} is not weft's, so its head is not known; build it with num_classes=…")
+
+    @property
+    def head_inputs(self) -> int:
+        raise WeftError(f"{self.config.model} is not weft's, so its head is not known")
+
+
+def construct(config: ForeignConfig) -> nn.Module:
+    """An instance of the class, with what its constructor takes."""
+    kind = import_module_class(config.model)
+    wanted = inspect.signature(kind).parameters
+    anything = any(argument.kind is argument.VAR_KEYWORD for argument in wanted.values())
+    if "num_classes" not in wanted and not anything:
+        raise WeftError(f"the constructor of {config.model} must take num_classes, the number of its outputs")
+    side: Any = config.img_size[0] if config.img_size[0] == config.img_size[1] else config.img_size
+    given = {"num_classes": config.num_classes, "img_size": side, "in_chans": config.in_chans}
+    given = {name: value for name, value in given.items() if name in wanted or name == "num_classes"}
+    try:
+        net: nn.Module = kind(**{**given, **config.arguments})
+    except WeftError:
+        raise
+    except Exception as error:
+        raise WeftError(f"{config.model} cannot be made: {type(error).__name__}: {error}") from error
+    return net
+
+
+@cache
+def count(config: ForeignConfig) -> tuple[int, int]:
+    """Parameters and multiply-adds as torch counts them; on the CPU where the meta device will not do."""
+    shape = (config.in_chans, *config.img_size)
+    try:
+        return counted(lambda: construct(config), shape)
+    except WeftError:
+        raise
+    except Exception:
+        with seeded(0):  # nobody else's draws
+            return counted(lambda: construct(config), shape, device="cpu")
