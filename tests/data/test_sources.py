@@ -126,7 +126,7 @@ def test_selection_takes_the_same_share_of_every_class_and_nothing_of_the_report
 
 
 def test_the_seed_decides_what_is_held_out():
-    one, same, other = (open_source("diabetes", seed=seed).splits["test"].rows for seed in (1, 1, 2))
+    one, same, other = (open_source("diabetes", split_seed=seed).splits["test"].rows for seed in (1, 1, 2))
     assert np.array_equal(one, same) and not np.array_equal(one, other)
 
 

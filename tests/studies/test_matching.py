@@ -51,13 +51,13 @@ def test_a_solved_network_keeps_its_family_and_its_proportions():
 
 def test_a_budget_between_two_sizes_is_refused_with_the_nearest():
     with pytest.raises(
-        WeftError, match=r"cannot meet 900 parameters within 3 %: its nearest size has 865; use --budget"
+        WeftError, match=r"cannot meet 900 parameters within 3 %: its nearest size has 865; use --amount"
     ):
         solve(sized("rcnn_96"), "params", 900)
 
 
 def test_a_budget_below_the_smallest_size_names_what_it_would_need():
-    with pytest.raises(WeftError, match=r"cannot meet 100 parameters: its smallest size has [\d,]+; raise --budget"):
+    with pytest.raises(WeftError, match=r"cannot meet 100 parameters: its smallest size has [\d,]+; raise --amount"):
         solve(sized("bert_tiny"), "params", 100)
 
 

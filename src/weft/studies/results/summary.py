@@ -232,8 +232,6 @@ def environment(results: list[Result]) -> dict[str, Any]:
 
 # ---- The command that repeats a run, from its record.
 
-FLAGS = {("reading", "seed"): "split-seed"}  # where a flag is not called as its field
-
 
 def command_of(record: dict[str, Any] | None) -> str:
     """`weft train SOURCE --model NAME …` with every setting that is not the default."""
@@ -249,7 +247,7 @@ def command_of(record: dict[str, Any] | None) -> str:
     for section, fields in config.items():
         for name, value in fields.items() if isinstance(fields, dict) and section != "network" else ():
             if value != usual[section].get(name):
-                words += flag(FLAGS.get((section, name), name.replace("_", "-")), value)
+                words += flag(name.replace("_", "-"), value)
     return shlex.join(words)
 
 

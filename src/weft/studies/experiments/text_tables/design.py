@@ -58,7 +58,7 @@ class Experiment:
     entrants: Callable[[Scale], list[Entrant]]
     pairs: Callable[[Scale], list[tuple[str, str]]]  # rows whose order is judged
     tasks: bool  # whether its networks are also fine-tuned
-    budget: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the rows
+    time: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the rows
     encoder: Callable[[Scale], Entrant] | None = None  # what to train where rows need an encoder and none was given
     reference: dict[str, Figures] = field(default_factory=dict)  # published rows that nobody trains here
     notes: tuple[str, ...] = ()

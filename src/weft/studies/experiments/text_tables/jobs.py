@@ -32,9 +32,9 @@ def task_facts(asked: Asked, task: str, pool: Pool) -> Facts:
 
 def pretraining_jobs(asked: Asked, steps: int, known: Known) -> list[Job]:
     """All pre-training runs, seed by seed, so that early results cover all rows."""
-    rows, fingerprint = known.corpus.rows, known.corpus.fingerprint
+    fingerprint = known.corpus.fingerprint
     return [
-        Job(entrant.name, pretraining(asked, entrant, seed, steps, rows), fingerprint, PERPLEXITY)
+        Job(entrant.name, pretraining(asked, entrant, seed, steps), fingerprint, PERPLEXITY)
         for seed in range(asked.seeds)
         for entrant in asked.entrants
         if entrant.start == "pretrained" and seed < repeats(entrant.name, asked.seeds)
@@ -57,9 +57,9 @@ def task_job(
     asked: Asked, entrant: Entrant, task: str, seed: int, known: Known, trained: dict[tuple[str, int], str]
 ) -> Job:
     """The run of one row on one task."""
-    data = known.tasks[task].fingerprint
+    data, rows = known.tasks[task].fingerprint, known.tasks[task].rows
     if entrant.start == "scratch":
-        return Job(entrant.name, from_scratch(asked, entrant, task, seed), data, task)
+        return Job(entrant.name, from_scratch(asked, entrant, task, seed, rows), data, task)
     after = trained[entrant.name, seed] if entrant.start == "pretrained" else trained.get((ENCODER, 0), "")
-    config = finetuning(asked, entrant, task, seed, after or str(asked.encoder))
+    config = finetuning(asked, entrant, task, seed, after or str(asked.encoder), rows)
     return Job(entrant.name, config, data if after else f"{data}+{known.encoder}", task, after)

@@ -1,6 +1,6 @@
 """Carries out an experiment: probe every row, say what it will take, run what is not done.
 
-Rows learn for equally many steps. A budget of time is the mean over the rows of a pre-training run; how many steps
+Rows learn for equally many steps. A time asked for is the mean over the rows of a pre-training run; how many steps
 that is comes from the probe, which is made once and kept, so that the same command goes on after a kill.
 """
 
@@ -91,7 +91,7 @@ def all_done(asked: Asked) -> int:
 def look(asked: Asked, pool: Pool) -> Known:
     """What the runs have to know of the corpus and of the tasks."""
     encoder = trained_encoder(asked.encoder) if asked.encoder is not None else ""
-    corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1, 1))
+    corpus: Facts = pool.first("look", pretraining(asked, asked.entrants[0], 0, 1))
     tasks = {task: task_facts(asked, task, pool) for task in asked.tasks}
     seen = [task for task, facts in tasks.items() if asked.tasks[task] == asked.source and facts.held_out]
     notes = [f"pre-training reads the texts that {task} is judged on, without their labels" for task in seen]
