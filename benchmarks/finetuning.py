@@ -22,7 +22,7 @@ from pathlib import Path
 
 from weft.data.config import TransformConfig
 from weft.studies.head_comparison import finetune_all, show_table
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 
 LAYERS = (1, 2, 3, 4, 5, 6)  # all: the last one of a sentence encoder has lost much of what sentiment needs
@@ -45,9 +45,9 @@ def heads(encoder: Path, data: Path) -> FinetuneConfig:
         test_split="validation",
         network={"drop_rate": 0.3},
         transform=TransformConfig(max_length=64),
-        optimisation=OptimisationConfig(batch_size=128, lr=1e-3, weight_decay=0.05, model_ema=0.998),
-        budget=BudgetConfig(epochs=2),
-        execution=ExecutionConfig(eval_every=0.5, compile="no"),
+        optimisation=OptimisationConfig(batch_size=128, lr=1e-3, weight_decay=0.05, model_ema_decay=0.998),
+        duration=DurationConfig(epochs=2),
+        execution=ExecutionConfig(eval_every=237, compile=False),
         thawing=FROZEN,
     )
 
@@ -59,9 +59,9 @@ def mnli(encoder: Path, data: Path) -> FinetuneConfig:
         test_split="validation_matched",
         network={"drop_rate": 0.3},
         transform=TransformConfig(max_length=96),
-        optimisation=OptimisationConfig(batch_size=64, lr=1e-3, weight_decay=0.05, model_ema=0.998),
-        budget=BudgetConfig(epochs=2),
-        execution=ExecutionConfig(compile="no"),
+        optimisation=OptimisationConfig(batch_size=64, lr=1e-3, weight_decay=0.05, model_ema_decay=0.998),
+        duration=DurationConfig(epochs=2),
+        execution=ExecutionConfig(compile=False),
         thawing=FROZEN,
     )
 
@@ -74,8 +74,8 @@ def thawed(encoder: Path, data: Path) -> FinetuneConfig:
         test_split="validation",
         transform=TransformConfig(max_length=64),
         optimisation=OptimisationConfig(batch_size=32, lr=1e-4, weight_decay=0.01, sched="linear"),
-        budget=BudgetConfig(epochs=2),
-        execution=ExecutionConfig(eval_every=0.25, compile="no"),
+        duration=DurationConfig(epochs=2),
+        execution=ExecutionConfig(eval_every=473, compile=False),
         thawing=ThawingConfig(layer_decay=0.9),
     )
 

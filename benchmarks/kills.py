@@ -41,7 +41,7 @@ def campaign(kills: int, chance: random.Random) -> bool:
         family = list(FAMILIES)[(same + differing) % len(FAMILIES)]
         threads = 1 + (same + differing) // len(FAMILIES) % 2
         name, how, every = FORMS[(same + differing) % len(FORMS)]
-        config = configure(family, 120, model_ema=0.9, checkpoint_every=every, log_every=5, threads=threads)
+        config = configure(family, 120, model_ema_decay=0.9, checkpoint_every=every, log_every=5, threads=threads)
         with tempfile.TemporaryDirectory() as root:
             whole, cut = Path(root) / "whole", Path(root) / "cut"
             finish(config, whole)
@@ -64,7 +64,7 @@ def campaign(kills: int, chance: random.Random) -> bool:
 
 def ranks(trials: int) -> bool:
     """Kill one rank of two, `trials` times; True when torchrun's restart ended each run with the same bits."""
-    config = configure("mlp", 300, checkpoint_every=5, log_every=5, eval_every=20.0)
+    config = configure("mlp", 300, checkpoint_every=5, log_every=5, eval_every=800)
     recovered = 0
     with tempfile.TemporaryDirectory() as root:
         train_together(config, Path(root) / "whole")

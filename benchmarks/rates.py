@@ -37,8 +37,8 @@ MODELS = {
 EMBEDDED = ("breast_cancer", "diabetes", "digits", "pydocs")
 LARGE = 10_000  # training rows of images above which a tenth must do
 SMALLER: dict[str, dict[str, Any]] = {  # than by default, so that a run takes seconds
-    "image": {"budget": "50k", "reading": ReadingConfig(share=0.1)},
-    "text": {"budget": "60k", "transform": TransformConfig(max_length=48, vocab_size=2048)},
+    "image": {"amount": "50k", "reading": ReadingConfig(train_fraction=0.1)},
+    "text": {"amount": "60k", "transform": TransformConfig(max_length=48, vocab_size=2048)},
 }
 
 Metrics = dict[str, list[float]]  # network -> best metric on the validation split, a rate each

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.pretraining.config import PretrainConfig
@@ -38,8 +38,8 @@ def carry_out(config: AnyConfig, folder: Path) -> dict[str, Any]:
     return outcome.record
 
 
-def budget(minutes: float, steps: int | None) -> BudgetConfig:
-    return BudgetConfig(steps=steps) if steps else BudgetConfig(budget=f"{round(60 * minutes)}s")
+def duration(minutes: float, steps: int | None) -> DurationConfig:
+    return DurationConfig(steps=steps) if steps else DurationConfig(time=f"{round(60 * minutes)}s")
 
 
 def scratch(asked: argparse.Namespace, seed: int) -> RunConfig:
@@ -47,7 +47,8 @@ def scratch(asked: argparse.Namespace, seed: int) -> RunConfig:
         source=str(asked.data), model=asked.model, network={"drop_rate": 0.1}, seed=seed,
         transform=TransformConfig(max_length=LENGTH, vocab_size=WORDS),
         optimisation=OptimisationConfig(batch_size=BATCH, lr=1e-3, weight_decay=0.05),
-        budget=budget(asked.minutes, asked.steps[0]), execution=ExecutionConfig(compile="no", threads=asked.threads),
+        duration=duration(asked.minutes, asked.steps[0]),
+        execution=ExecutionConfig(compile=False, threads=asked.threads),
     )  # fmt: skip
 
 
@@ -58,8 +59,8 @@ def pretraining(asked: argparse.Namespace, seed: int) -> PretrainConfig:
         reading=CorpusConfig(split=("train",), val_fraction=0.005, test_fraction=0.005),
         transform=TokenizingConfig(max_length=LENGTH, vocab_size=WORDS),
         optimisation=OptimisationConfig(batch_size=SEQUENCES, lr=2e-3, weight_decay=0.01),
-        budget=budget(asked.minutes * asked.share, asked.steps[1]),
-        execution=ExecutionConfig(compile="no", threads=asked.threads),
+        duration=duration(asked.minutes * asked.share, asked.steps[1]),
+        execution=ExecutionConfig(compile=False, threads=asked.threads),
     )  # fmt: skip
 
 
@@ -68,8 +69,8 @@ def finetuning(asked: argparse.Namespace, seed: int, start: Path) -> FinetuneCon
         source=str(asked.data), start=str(start), seed=seed, test_split=SPLIT,
         transform=TransformConfig(max_length=LENGTH),
         optimisation=OptimisationConfig(batch_size=BATCH, lr=asked.rate, weight_decay=0.05, sched="linear"),
-        budget=budget(asked.minutes * (1 - asked.share), asked.steps[2]), thawing=ThawingConfig(layer_decay=1.0),
-        execution=ExecutionConfig(compile="no", threads=asked.threads),
+        duration=duration(asked.minutes * (1 - asked.share), asked.steps[2]), thawing=ThawingConfig(layer_decay=1.0),
+        execution=ExecutionConfig(compile=False, threads=asked.threads),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@
 
 The network is Mixer P4 C128 D_S64 D_C512 L8 with AdamW at batch 128. Every contestant has a process of its own, so that
 neither inherits what the other told the C library; they take turns for `steps` steps a round. A ratio is the median
-over rounds of timm's time over weft's (above 1: weft is faster); "compiled" is `--compile yes`, which weft chooses by
+over rounds of timm's time over weft's (above 1: weft is faster); "compiled" is `--compile`, which weft chooses by
 itself where it pays, and torch.compile on timm's network. timm reads the same images from a folder of PNG files,
 with 0 and with 2 workers; the better one counts. The share of the peak is 3 × 2 × multiply-adds × images per second
 over what products of large matrices reach: in their own turn of the same round, as long as a step takes (median over

@@ -166,7 +166,7 @@ def test_a_run_works_on_a_system_that_lacks_something(
 ) -> None:
     lack(monkeypatch)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-    config = replace(configure(steps=3), execution=ExecutionConfig(compile="no"))
+    config = replace(configure(steps=3), execution=ExecutionConfig(compile=False))
     record = train(config, tmp_path / "run")
     assert record["status"] == "finished" and record["environment"]["cores"] >= 1
     assert RunFolder(tmp_path / "run").status() == "finished"

@@ -218,7 +218,7 @@ def test_a_sheet_does_not_overwrite_a_picture(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / "cat.png")
     before = (tmp_path / "cat.png").read_bytes()
     with pytest.raises(WeftError, match=r"cat\.png"):
-        dispatch(["data", "show", "digits", "--sheet", str(tmp_path / "cat.png")])
+        dispatch(["data", "show", "digits", "--output", str(tmp_path / "cat.png")])
     assert (tmp_path / "cat.png").read_bytes() == before
 
 

@@ -87,7 +87,7 @@ CASES = (
         "weft data show d",
         {0: "", 2: "train-1.parquet"},
     ),
-    show("streamed labels that are missing", texts([None, *LABELS[1:]]), {2: "row"}, "--stream True"),
+    show("streamed labels that are missing", texts([None, *LABELS[1:]]), {2: "row"}, "--stream"),
 )
 
 

@@ -169,7 +169,7 @@ CASES = (
     compared(
         "a comparison at another precision",
         {},
-        f"{COMPARE} --output C --precision bf16 --compile no",
+        f"{COMPARE} --output C --precision bf16 --no-compile",
         {0: "report:", 2: "C"},
     ),
     compared(
@@ -195,7 +195,7 @@ CASES = (
     crashing(
         "narrow formats that crash, a long run",
         "crash",
-        "weft train digits --model mlp --budget 25s --output RUN",
+        "weft train digits --model mlp --time 25s --output RUN",
         {0: "finished"},
     ),
     crashing("narrow formats that crash, compared", "crash", f"{COMPARE} --output C", DONE),

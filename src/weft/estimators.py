@@ -20,7 +20,7 @@ from weft.data.config import TransformConfig
 from weft.data.open.labels import wide
 from weft.data.open.source import Source
 from weft.data.transform.fit import fit as fit_transform
-from weft.training.config import BudgetConfig, OptimisationConfig, OptimiserName, RunConfig
+from weft.training.config import DurationConfig, OptimisationConfig, OptimiserName, RunConfig
 from weft.training.distributed import SingleProcess
 from weft.training.inference.arrays import Examples, is_missing, recognise, source_of
 from weft.training.inference.network_folder import NetworkMetadata
@@ -73,7 +73,7 @@ class _Estimator(BaseEstimator):
             optimisation=OptimisationConfig(
                 batch_size=min(self.batch_size, examples), opt=self.opt, lr=self.lr, weight_decay=self.weight_decay
             ),
-            budget=BudgetConfig(epochs=self.epochs),
+            duration=DurationConfig(epochs=self.epochs),
         )
 
     def _fit(

@@ -345,7 +345,7 @@ MEANINGS = {
     "SIGABRT": "given up by compiled code",
 }
 REMEDIES = {
-    "SIGILL": "run `weft doctor` and train with --precision float32 --compile no",
+    "SIGILL": "run `weft doctor` and train with --precision float32 --no-compile",
     "SIGKILL": "use a smaller --batch-size or network, or free memory",
 }
 

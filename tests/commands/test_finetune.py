@@ -12,7 +12,7 @@ from training.encoders import make_encoder
 from training.runs import sentences
 from weft.commands.main import main
 
-SHORT = ["--steps", "4", "--batch-size", "16", "--max-length", "32", "--threads", "1", "--compile", "no"]
+SHORT = ["--steps", "4", "--batch-size", "16", "--max-length", "32", "--threads", "1", "--no-compile"]
 
 
 @pytest.fixture(scope="module")

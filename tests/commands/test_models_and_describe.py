@@ -58,7 +58,7 @@ def test_describe_prints_both_counts(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_describe_takes_sizes_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
     changes = ("--network", "patch_size=2", "depth=2")
-    words = ("describe", "mixer_nano_p4_32", "--image-size", "8", "--channels", "1", *changes)
+    words = ("describe", "mixer_nano_p4_32", "--img-size", "8", "--channels", "1", *changes)
     described = json.loads(shown(capsys, *words, "--json"))
     assert described["input_shape"] == [1, 8, 8] and described["config"]["depth"] == 2
     assert described["macs"] == described["counted_macs"]
@@ -79,7 +79,7 @@ def test_largest_networks_are_described_without_their_weights() -> None:
 def test_bad_input_gets_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert "describe" in refused(capsys, "descibe")
     assert "mixer_s16_224" in refused(capsys, "describe", "mixer_s61_224")
-    assert "use 96 or 112" in refused(capsys, "describe", "mixer_b16_224", "--image-size", "100")
+    assert "use 96 or 112" in refused(capsys, "describe", "mixer_b16_224", "--img-size", "100")
     assert "depth" in refused(capsys, "describe", "mixer_b16_224", "--network", "dept=3")
     assert "KEY=VALUE" in refused(capsys, "describe", "mixer_b16_224", "--network", "depth")
     assert "depth" in refused(capsys, "describe", "mixer_b16_224", "--network", "depth=zero")

@@ -15,7 +15,7 @@ from weft.data.transform.tokenizer import Tokenizer
 from weft.errors import WeftError
 
 QUICK = [
-    "--model", "gmlp_text_tiny", "--network", "dim=16", "depth=1", "hidden_dim=32", "--vocab", "100",
+    "--model", "gmlp_text_tiny", "--network", "dim=16", "depth=1", "hidden_dim=32", "--vocab-size", "100",
     "--max-length", "24", "--batch-size", "8", "--threads", "1", "--steps", "4",
 ]  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_the_configuration_is_printed_and_helped_with_without_torch(capsys: pyte
 
 def test_a_tokenizer_is_trained_and_used(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "words"
-    assert dispatch(["tokenizer", str(corpus), "--vocab", "90", "--cased", "--output", str(folder)]) == 0
+    assert dispatch(["tokenizer", str(corpus), "--vocab-size", "90", "--no-lowercase", "--output", str(folder)]) == 0
     assert "pieces a word, 0.00% unknown" in capsys.readouterr().out
     tokenizer, from_words = Tokenizer.load(folder)[0], Tokenizer.load(folder / "vocab.txt")[0]
     assert tokenizer.words() == from_words.words()
@@ -83,7 +83,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
         dispatch(["pretrain", str(tmp_path / "one.txt"), *QUICK, "--output", str(tmp_path / "run")])
     with pytest.raises(WeftError, match="there is no source"):
         dispatch(["tokenizer", str(tmp_path / "nowhere"), "--output", str(tmp_path / "out")])
-    with pytest.raises(WeftError, match="--vocab must be at least 64"):
-        dispatch(["tokenizer", "pydocs", "--vocab", "3", "--output", str(tmp_path / "out")])
+    with pytest.raises(WeftError, match="--vocab-size must be at least 64"):
+        dispatch(["tokenizer", "pydocs", "--vocab-size", "3", "--output", str(tmp_path / "out")])
     with pytest.raises(WeftError, match="holds images, not text"):
         dispatch(["tokenizer", "digits", "--output", str(tmp_path / "out")])

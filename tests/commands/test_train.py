@@ -31,7 +31,7 @@ from weft.training.storage.metrics_log import read_events
 from weft.training.storage.run_folder import RunFolder, create, open_run
 
 QUICK = ["--model", "mlp", "--network", "hidden=[16]", "--threads", "1"]
-ENDLESS = [*QUICK, "--steps", "200000", "--log-every", "10", "--compile", "no", "--precision", "float32"]
+ENDLESS = [*QUICK, "--steps", "200000", "--log-every", "10", "--no-compile", "--precision", "float32"]
 
 
 def refusal(*words: str) -> str:
@@ -84,12 +84,12 @@ def test_what_cannot_be_trained_is_answered_in_a_sentence(run: Path, tmp_path: P
     assert "takes text, but digits holds images" in refusal("train", "digits", "--model", "bert_tiny", *output)
     assert "takes images, but diabetes holds vectors" in refusal("train", "diabetes", "--model", "lenet5", *output)
     side = refusal("train", "digits", "--model", "mixer_b16_224", *output)
-    assert "not a multiple of the patch side 16; use 16" in side and "--size" in side
+    assert "not a multiple of the patch side 16; use 16" in side and "--img-size" in side
     assert "--lr must be a number above 0, not 0.0" in refusal("train", "digits", *QUICK, "--lr", "0")
     assert "not nan" in refusal("train", "digits", *QUICK, "--lr", "nan")
     assert "larger than the training split" in refusal("train", "digits", *QUICK, "--batch-size", "5000", *output)
     assert "contradict each other" in refusal("train", "digits", *QUICK, "--epochs", "1", "--steps", "2")
-    assert "not a duration" in refusal("train", "digits", *QUICK, "--budget", "soon")
+    assert "not a duration" in refusal("train", "digits", *QUICK, "--time", "soon")
     assert "has no setting 'depht'" in refusal("train", "digits", "--model", "mlp", "--network", "depht=3", *output)
     assert "KEY=VALUE" in refusal("train", "digits", "--model", "mlp", "--network", "depth")
     assert "needs several processes" in refusal("train", "digits", *QUICK, "--strategy", "ddp", *output)
@@ -295,7 +295,7 @@ def test_predict_reads_files_and_standard_input(
     assert [row["input"] for row in rows] == paths
     assert all(float(row["probability_1"]) >= float(row["probability_2"]) for row in rows)
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(paths) + "\n"))
-    assert dispatch(["predict", str(run), "--format", "jsonl"]) == 0
+    assert dispatch(["predict", str(run), "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["predictions"][0]["class"] for line in lines] == [row["class_1"] for row in rows]
     assert "takes images, not text" in refusal("predict", str(run), "--text", "hello")

@@ -150,7 +150,7 @@ def test_mixed_targets_are_distributions_and_binary_ones_stay_flat():
 
 
 def test_each_augmentation_is_keyed_by_seed_step_and_index(images):
-    config = AugmentConfig(flip=True, crop_padding=2, policy="rand", jitter=0.3)
+    config = AugmentConfig(flip=True, crop_padding=2, policy="rand", color_jitter=0.3)
     first = Augmenter(config, seed=0).pixels(images, 5, INDEX)
     assert torch.equal(first, Augmenter(config, seed=0).pixels(images, 5, INDEX))
     assert not torch.equal(first, Augmenter(config, seed=1).pixels(images, 5, INDEX))
@@ -159,6 +159,6 @@ def test_each_augmentation_is_keyed_by_seed_step_and_index(images):
 
 
 def test_a_grey_image_survives_every_augmentation():
-    config = AugmentConfig(resized_crop=(0.5, 1.0), jitter=0.5, policy="trivial", erasing=0.5)
+    config = AugmentConfig(resized_crop=(0.5, 1.0), color_jitter=0.5, policy="trivial", reprob=0.5)
     batch = batches(open_source("digits"), "train", 64, augment=config)[0]
     assert batch.inputs["x"].shape == (64, 1, 8, 8) and batch.inputs["x"].isfinite().all()

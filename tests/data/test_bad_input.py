@@ -73,7 +73,7 @@ def test_a_broken_image_is_named_and_stops_or_is_skipped(image_folder: Path, kin
 def test_a_broken_image_is_named_whichever_split_it_falls_into(image_folder: Path, seed: int):
     (image_folder / "cat" / "broken.jpg").write_bytes(b"")
     with pytest.raises(WeftError, match=r"cat/broken\.jpg"):
-        batches(open_source(image_folder, seed=seed, val_fraction=0.4, memory=1 << 30), "train")
+        batches(open_source(image_folder, split_seed=seed, val_fraction=0.4, memory=1 << 30), "train")
 
 
 @pytest.mark.parametrize("kind", ["bomb", "JPEG bomb"])

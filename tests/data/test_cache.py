@@ -120,10 +120,10 @@ def test_images_are_decoded_once_and_keyed_by_content_and_size(image_folder: Pat
     first = batches(open_source(image_folder), "train", 4)[0]
     entries = {entry.path for entry in Cache().entries()}
     assert len(entries) == 2  # the images, and the statistics of these training rows
-    again = batches(open_source(image_folder, seed=1), "train", 4)
+    again = batches(open_source(image_folder, split_seed=1), "train", 4)
     assert len({entry.path for entry in Cache().entries()} - entries) == 1  # other rows, other statistics
     assert first.inputs["x"].shape == again[0].inputs["x"].shape
-    batches(open_source(image_folder), "train", 4, transform=TransformConfig(size=8))
+    batches(open_source(image_folder), "train", 4, transform=TransformConfig(img_size=8))
     assert len(Cache().entries()) == 5
     victim = next((image_folder / "cat").iterdir())
     victim.write_bytes((image_folder / "dog" / "00.jpeg").read_bytes())

@@ -25,7 +25,7 @@ def evaluated(source, transform) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "config", [TransformConfig(), TransformConfig(size=11, crop=0.8), TransformConfig(size=40, channels=1)]
+    "config", [TransformConfig(), TransformConfig(img_size=11, crop=0.8), TransformConfig(img_size=40, channels=1)]
 )
 @pytest.mark.parametrize("memory", [1 << 30, 1])
 def test_an_image_file_gives_the_tensor_of_evaluation(image_folder: Path, tmp_path: Path, config, memory):
@@ -116,7 +116,8 @@ def test_images_of_many_sizes_become_one(image_folder: Path):
         (image_folder / "cat" / f"wide{number}.png").write_bytes(encoded(number, (90, 30)))
     assert fit(open_source(image_folder)).size == 224
     assert (
-        batches(open_source(image_folder), "train", 4, transform=TransformConfig(size=9))[0].inputs["x"].shape[-1] == 9
+        batches(open_source(image_folder), "train", 4, transform=TransformConfig(img_size=9))[0].inputs["x"].shape[-1]
+        == 9
     )
 
 

@@ -18,7 +18,14 @@ from weft.data.batch.loader import Batch
 from weft.data.open.source import Source
 
 EVERYTHING = AugmentConfig(
-    resized_crop=(0.4, 1.0), crop_padding=2, flip=True, jitter=0.4, policy="trivial", erasing=0.5, mixup=0.4, cutmix=1.0
+    resized_crop=(0.4, 1.0),
+    crop_padding=2,
+    flip=True,
+    color_jitter=0.4,
+    policy="trivial",
+    reprob=0.5,
+    mixup=0.4,
+    cutmix=1.0,
 )
 KINDS = ("stored images", "decoded images", "text", "vectors", "streamed text", "streamed images")
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

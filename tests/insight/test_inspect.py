@@ -42,7 +42,7 @@ def run(*words: str) -> int:
 def test_a_lens_leaves_pictures_a_table_and_a_record(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(str(saved), "filters", "--source", "digits", "--out", str(tmp_path)) == 0
+    assert run(str(saved), "filters", "--source", "digits", "--output", str(tmp_path)) == 0
     names = {path.name for path in tmp_path.iterdir()}
     assert {"filters.json", "filters.csv", "filters-handmade.svg", "filters-maps.svg"} <= names
     record = json.loads((tmp_path / "filters.json").read_text())
@@ -151,7 +151,18 @@ def test_a_run_is_seen_through_all_lenses_and_its_field_through_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
-    words = ["--model", "lenet_slide", "--size", "12", "--steps", "3", "--batch-size", "16", "--output", str(folder)]
+    words = [
+        "--model",
+        "lenet_slide",
+        "--img-size",
+        "12",
+        "--steps",
+        "3",
+        "--batch-size",
+        "16",
+        "--output",
+        str(folder),
+    ]
     with pytest.raises(SystemExit) as ended:
         main(["train", "digits", *words])
     assert not ended.value.code

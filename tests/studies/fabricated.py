@@ -25,7 +25,7 @@ def facts(name: str = "digits") -> Facts:
 
 def asked(**changes) -> ComparisonConfig:
     """Two networks and the baseline on digits, a few steps each."""
-    settings = {"models": "mlp,vit_nano_p4_32", "budget": "10k", "seeds": 2, "steps": 12, "controls": False, "jobs": 1}
+    settings = {"models": "mlp,vit_nano_p4_32", "amount": "10k", "seeds": 2, "steps": 12, "controls": False, "jobs": 1}
     return ComparisonConfig(**{**settings, **changes})
 
 

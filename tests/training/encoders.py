@@ -14,7 +14,7 @@ from training.runs import sentences
 from weft.data.config import TransformConfig
 from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
 from weft.networks.weights import save_weights
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 
 LENGTH = 32
@@ -45,12 +45,12 @@ def configure(start: Path, *, steps: int = 40, source: Path | None = None, **cha
         source=str(source or sentences()),
         transform=TransformConfig(max_length=LENGTH),
         optimisation=OptimisationConfig(batch_size=32, lr=3e-3, sched="linear"),
-        budget=BudgetConfig(steps=steps),
-        execution=ExecutionConfig(threads=1, compile="no", precision="float32", checkpoint_every=7, eval_every=0.5),
+        duration=DurationConfig(steps=steps),
+        execution=ExecutionConfig(threads=1, compile=False, precision="float32", checkpoint_every=7, eval_every=7),
         thawing=ThawingConfig(),
     )
     for name, value in changes.items():
-        sections = ("optimisation", "execution", "budget", "thawing", "transform", "reading")
+        sections = ("optimisation", "execution", "duration", "thawing", "transform", "reading")
         section = next((s for s in sections if hasattr(getattr(config, s), name)), None)
         change = {name: value} if section is None else {section: replace(getattr(config, section), **{name: value})}
         config = replace(config, **change)

@@ -19,7 +19,7 @@ import torch
 
 from forking import SERVER
 from weft.data.config import TransformConfig
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.loop.display import Silent
 from weft.training.loop.progress import Progress
 from weft.training.run import lifecycle
@@ -64,14 +64,15 @@ def configure(family: str = "mlp", steps: int = 60, **changes: Any) -> RunConfig
         source=str(sentences()) if family == "text" else "digits",
         model=entry["model"],
         network=entry["network"],
-        budget=BudgetConfig(steps=steps),
+        duration=DurationConfig(steps=steps),
         optimisation=OptimisationConfig(batch_size=32),
-        execution=ExecutionConfig(threads=1, compile="no", precision="float32", checkpoint_every=7, eval_every=0.5),
+        execution=ExecutionConfig(threads=1, compile=False, precision="float32", checkpoint_every=7, eval_every=20),
         transform=TransformConfig(**(TEXT if family == "text" else {})),
     )
     for name, value in changes.items():
         section = next(
-            (s for s in ("optimisation", "execution", "budget", "objective") if hasattr(getattr(config, s), name)), None
+            (s for s in ("optimisation", "execution", "duration", "objective") if hasattr(getattr(config, s), name)),
+            None,
         )
         change = {name: value} if section is None else {section: replace(getattr(config, section), **{name: value})}
         config = replace(config, **change)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weft.errors import WeftError
-from weft.training.config import BudgetConfig, ObjectiveConfig, OptimisationConfig, RunConfig, seconds
+from weft.training.config import DurationConfig, ObjectiveConfig, OptimisationConfig, RunConfig, seconds
 from weft.training.run.plan import steps_asked, warmup_steps
 from weft.training.storage import yaml_file
 
@@ -22,7 +22,7 @@ def test_yaml_gives_back_the_configuration_it_was_written_from(tmp_path: Path) -
         network={"hidden": [3, 4]},
         optimisation=OptimisationConfig(lr="auto"),
         objective=ObjectiveConfig(class_weights=(1.0, 2.0)),
-        budget=BudgetConfig(budget="1h30m"),
+        duration=DurationConfig(time="1h30m"),
     )
     (tmp_path / "run.yaml").write_text(yaml_file.write(config))
     assert yaml_file.read(RunConfig, tmp_path / "run.yaml") == config
@@ -36,7 +36,7 @@ def test_yaml_gives_back_the_configuration_it_was_written_from(tmp_path: Path) -
         ("optimisation: {weight_deca: 1}", "did you mean weight_decay"),
         ("optimisation: 3", "expected a mapping"),
         ("optimisation: {lr: fast}", "lr"),
-        ("budget: {epochs: 3, steps: 5}", "--epochs and --steps contradict each other"),
+        ("duration: {epochs: 3, steps: 5}", "--epochs and --steps contradict each other"),
         ("- 1", "no mapping"),
         ("a: [", "not valid YAML"),
     ],
@@ -48,9 +48,9 @@ def test_a_bad_file_is_answered_with_what_and_where(text: str, words: str, tmp_p
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("field", "value"), [("lr", 0.0), ("lr", float("nan")), ("lr", -1.0), ("clip", -1.0)])
+@pytest.mark.parametrize(("field", "value"), [("lr", 0.0), ("lr", float("nan")), ("lr", -1.0), ("clip_grad", -1.0)])
 def test_impossible_numbers_are_refused(field: str, value: float) -> None:
-    with pytest.raises(WeftError, match=f"--{field} must be"):
+    with pytest.raises(WeftError, match=f"--{field.replace('_', '-')} must be"):
         OptimisationConfig(**{field: value})
 
 
@@ -72,7 +72,7 @@ def test_differences_are_named_by_field() -> None:
 
 
 def test_a_budget_in_epochs_may_be_a_fraction() -> None:
-    config = RunConfig(budget=BudgetConfig(epochs=1.5))
+    config = RunConfig(duration=DurationConfig(epochs=1.5))
     assert steps_asked(config, 10) == 15
     assert warmup_steps(config, 100, 10) == 5
     assert warmup_steps(replace(config, optimisation=OptimisationConfig(warmup_epochs=99)), 100, 10) == 50

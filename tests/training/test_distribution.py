@@ -32,7 +32,7 @@ def torchrun(folder: Path, *words: str, processes: int = 2) -> subprocess.Popen[
 
 def images() -> RunConfig:
     """Batch norm, Mixup, dropout, class weights and an average together."""
-    config = configure("resnet", STEPS, class_weights="balanced", smoothing=0.1, model_ema=0.9)
+    config = configure("resnet", STEPS, class_weights="balanced", smoothing=0.1, model_ema_decay=0.9)
     return replace(
         config, augment=AugmentConfig(mixup=0.4, crop_padding=1), network={**config.network, "drop_rate": 0.1}
     )
@@ -40,7 +40,7 @@ def images() -> RunConfig:
 
 def text() -> RunConfig:
     """Padded sentences of many lengths, dropout, micro-batches, and a batch that two ranks cannot share evenly."""
-    config = configure("text", STEPS, batch_size=31, accumulate=2)
+    config = configure("text", STEPS, batch_size=31, grad_accum_steps=2)
     return replace(config, network={**config.network, "drop_rate": 0.1})
 
 
@@ -52,7 +52,7 @@ def test_two_processes_equal_one(make: Any, tmp_path: Path) -> None:
 
 
 def test_sharded_processes_equal_one(tmp_path: Path) -> None:
-    config = configure("vit", STEPS, model_ema=0.9)
+    config = configure("vit", STEPS, model_ema_decay=0.9)
     train(config, tmp_path / "one")
     train_together(config, tmp_path / "two", "fsdp")
     assert_close(tmp_path / "one", tmp_path / "two")
@@ -94,7 +94,7 @@ def wait_for_step(folder: Path, step: int, seconds: float = 200) -> None:
 @pytest.mark.slow
 def test_a_killed_rank_is_recovered_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     """torchrun restarts both ranks from the last checkpoint; two processes uninterrupted are the yardstick."""
-    config = configure("mlp", 200, checkpoint_every=5, log_every=5, eval_every=20.0)
+    config = configure("mlp", 200, checkpoint_every=5, log_every=5, eval_every=800)
     train_together(config, tmp_path / "whole")
     create(tmp_path / "cut", config).release()
     process = torchrun(tmp_path / "cut")

@@ -19,7 +19,7 @@ from training.runs import configure as supervised
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
 from weft.networks.encoder import folder_digest
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.layers import depth_of, layered_groups
 from weft.training.finetuning.prepare import open_finetuning
 from weft.training.inference.evaluate import evaluate_run
@@ -85,8 +85,8 @@ def test_a_pretrained_run_is_carried_over(tmp_path: Path) -> None:
         reading=CorpusConfig(column="text"),
         transform=TokenizingConfig(vocab_size=256, max_length=LENGTH),
         optimisation=OptimisationConfig(batch_size=8),
-        budget=BudgetConfig(steps=3),
-        execution=ExecutionConfig(threads=1, compile="no", precision="float32"),
+        duration=DurationConfig(steps=3),
+        execution=ExecutionConfig(threads=1, compile=False, precision="float32"),
     )
     train(base, tmp_path / "base")
     materials = open_finetuning(configure(tmp_path / "base"))
@@ -266,7 +266,7 @@ def test_sentence_encoders_are_read_as_they_were_trained(encoder: Path, tmp_path
 
 def test_runs_at_chance_are_named() -> None:
     metrics = {"accuracy": 0.35, "accuracy_interval": [0.31, 0.39], "chance": 0.34}
-    assert "never left chance: 35.0%" in str(at_chance({"metrics": metrics, "beats_constant_guess": True}))
+    assert "not learnt anything: 35.0%" in str(at_chance({"metrics": metrics, "beats_constant_guess": True}))
     assert "stayed that of a guess" in str(at_chance({"metrics": metrics, "beats_constant_guess": False}))
     assert at_chance({"metrics": {**metrics, "accuracy_interval": [0.35, 0.4]}, "beats_constant_guess": True}) is None
 

@@ -29,7 +29,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> N
     """Dropout and class weights included: noise is keyed by example, counts are those of the whole batch."""
     changes = {"steps": 10, "class_weights": "balanced", "smoothing": 0.1, "checkpoint_every": 10}
     train(configure("mlp", **changes), tmp_path / "whole")
-    train(configure("mlp", accumulate=3, **changes), tmp_path / "parts")
+    train(configure("mlp", grad_accum_steps=3, **changes), tmp_path / "parts")
     one, other = (last_checkpoint(tmp_path / name).tensors for name in ("whole", "parts"))
     for name, value in one.items():
         torch.testing.assert_close(
@@ -40,7 +40,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> N
 @pytest.mark.parametrize(("family", "accumulate", "said"), [("resnet", 4, 1), ("resnet", 1, 0), ("mlp", 4, 0)])
 def test_batch_norm_on_micro_batches_is_told(family: str, accumulate: int, said: int, tmp_path: Path) -> None:
     display = Listen()
-    record = lifecycle.start(configure(family, 3, accumulate=accumulate), tmp_path / "run", display).record
+    record = lifecycle.start(configure(family, 3, grad_accum_steps=accumulate), tmp_path / "run", display).record
     assert sum("batch norm sees micro-batches of 8" in sentence for sentence in display.said) == said
     assert record is not None and record["checkpoint_seconds"] > 0
 
@@ -60,7 +60,7 @@ def test_the_average_is_the_recursion_written_out() -> None:
 
 def test_evaluating_the_average_leaves_the_weights_alone(tmp_path: Path) -> None:
     """A run with an average takes the same course as one without; only what is kept differs."""
-    train(configure(steps=20, model_ema=0.9), tmp_path / "with")
+    train(configure(steps=20, model_ema_decay=0.9), tmp_path / "with")
     train(configure(steps=20), tmp_path / "without")
     one, other = (last_checkpoint(tmp_path / name).tensors for name in ("with", "without"))
     assert all(torch.equal(value, one[name]) for name, value in other.items() if name.startswith("model."))
@@ -174,7 +174,9 @@ def test_a_run_that_was_rolled_back_is_verified(steps: int, tmp_path: Path, monk
 
 def test_a_run_that_failed_with_answers_that_are_no_numbers_has_a_record(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,label", *(f"{n},{n % 7},{'xy'[n % 2]}" for n in range(200))]))
-    config = configure(steps=60, opt="sgd", lr=1e38, clip=0.0, sched="constant", warmup_epochs=0.0, eval_every=50.0)
+    config = configure(
+        steps=60, opt="sgd", lr=1e38, clip_grad=0.0, sched="constant", warmup_epochs=0.0, eval_every=2000
+    )
     with pytest.raises(TrainingFailed):
         train(lifecycle.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
     record = lifecycle.run_folder.open_run(tmp_path / "run").record()
@@ -193,7 +195,7 @@ def test_training_gives_up_after_three_roll_backs(tmp_path: Path, monkeypatch: p
 def test_divergence_is_noticed_and_survived(tmp_path: Path) -> None:
     """Momentum at a rate of 30 blows up a small ResNet; the smaller rates after the roll-backs do not."""
     config = configure(
-        "mlp", steps=150, opt="momentum", lr=30.0, clip=0.0, log_every=5, sched="constant", warmup_epochs=1.0
+        "mlp", steps=150, opt="momentum", lr=30.0, clip_grad=0.0, log_every=5, sched="constant", warmup_epochs=1.0
     )
     try:
         record = train(config, tmp_path / "run")
@@ -259,7 +261,7 @@ def test_a_rare_class_is_learnt_without_a_roll_back(tmp_path: Path) -> None:
     rows = rng.normal(size=(3000, 4))
     lines = ["a,b,c,d,label", *(",".join(f"{x:.3f}" for x in row) + f",{'ny'[int(row[0] > 2.2)]}" for row in rows)]
     (tmp_path / "rows.csv").write_text("\n".join(lines))
-    config = configure(steps=600, network={"hidden": [16]}, checkpoint_every=100, log_every=10, eval_every=5.0)
+    config = configure(steps=600, network={"hidden": [16]}, checkpoint_every=100, log_every=10, eval_every=200)
     record = train(lifecycle.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
     assert record["rollbacks"] == []
 
@@ -277,7 +279,7 @@ def test_the_layer_concerned_is_named_by_the_norms() -> None:
 
 def test_a_network_that_never_leaves_chance_starts_over_and_then_says_so(tmp_path: Path) -> None:
     """A rate so small that nothing is learnt: three fresh starts, then the run goes on to its end."""
-    config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=10.0)
+    config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=400)
     record = train(config, tmp_path / "run")
     assert [event["to"] for event in record["rollbacks"]] == [0, 0, 0]
     assert all("that of a guess" in event["why"] for event in record["rollbacks"])
@@ -296,7 +298,7 @@ def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
 ) -> None:
     """A checkpoint made by an interruption is no place to go back to: the course must not depend on it."""
     config = configure(
-        "mlp", steps=60, opt="sgd", lr=1e4, clip=0.0, log_every=5, checkpoint_every=20, warmup_epochs=2.0
+        "mlp", steps=60, opt="sgd", lr=1e4, clip_grad=0.0, log_every=5, checkpoint_every=20, warmup_epochs=2.0
     )
 
     def result(folder: Path) -> None:
@@ -312,7 +314,7 @@ def test_a_roll_back_after_an_interruption_goes_where_it_would_have_gone(
 
 
 def test_resuming_after_a_roll_back_does_not_return_to_the_course_that_was_given_up(tmp_path: Path) -> None:
-    config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=10.0)
+    config = configure("mlp", steps=230, lr=1e-12, checkpoint_every=50, log_every=20, eval_every=400)
     assert lifecycle.start(config, tmp_path / "run", Stop(60, rollbacks=1)).record is None
     assert CheckpointStore(tmp_path / "run" / "checkpoints").steps() == [0, 50, 60]
     assert last_checkpoint(tmp_path / "run").numbers["rate_scale"] == 0.25
@@ -336,7 +338,7 @@ def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Pa
 
 def test_a_time_budget_is_resumed_with_the_steps_it_was_turned_into(tmp_path: Path) -> None:
     config = configure("mlp", log_every=5)
-    config = lifecycle.replace(config, budget=type(config.budget)(budget="3s"))
+    config = lifecycle.replace(config, duration=type(config.duration)(time="3s"))
     outcome = lifecycle.start(config, tmp_path / "run", Stop(10))
     planned = lifecycle.run_folder.open_run(tmp_path / "run").plan()
     assert outcome.record is None and planned is not None and planned.steps > 10

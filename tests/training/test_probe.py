@@ -16,7 +16,7 @@ from training.runs import Stop, assert_same_bits, configure, last_checkpoint, tr
 from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
-from weft.training.config import BudgetConfig
+from weft.training.config import DurationConfig
 from weft.training.loop.display import Silent, duration
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.run import lifecycle, memory, probe, rehearsal
@@ -61,7 +61,7 @@ def test_memory_that_will_not_suffice_is_refused_with_a_batch_that_would(
         return original(net, per_example, examples, states, parts)
 
     monkeypatch.setattr(memory, "check", check)
-    with pytest.raises(WeftError, match=r"--batch-size 64, or keep the batch and use --accumulate 4"):
+    with pytest.raises(WeftError, match=r"--batch-size 64, or keep the batch and use --grad-accum-steps 4"):
         lifecycle.start(config, tmp_path / "run", Silent())
     assert seen["need"] > 0
     assert not (tmp_path / "run").exists(), "a refused run leaves no folder"
@@ -84,7 +84,7 @@ def test_the_predicted_memory_counts_the_copies_that_a_checkpoint_takes(tmp_path
 @pytest.mark.parametrize(("opt", "average"), [("adamw", 0.0), ("sgd", 0.9), ("momentum", 0.0)])
 def test_later_checkpoints_are_larger_as_foreseen(opt: str, average: float, tmp_path: Path) -> None:
     """By the optimiser's state and the best weights, which that of step 0 has not."""
-    config = lifecycle.replace(configure(steps=4, opt=opt, model_ema=average), network={"hidden": [512]})
+    config = lifecycle.replace(configure(steps=4, opt=opt, model_ema_decay=average), network={"hidden": [512]})
 
     def size(step: int) -> int:
         return (tmp_path / "run" / "checkpoints" / f"{step:08d}" / "state.safetensors").stat().st_size
@@ -102,7 +102,7 @@ def test_later_checkpoints_are_larger_as_foreseen(opt: str, average: float, tmp_
 def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> None:
     config = configure()
     config = lifecycle.replace(
-        config, budget=BudgetConfig(budget="100s"), execution=lifecycle.replace(config.execution, checkpoint_every=10)
+        config, duration=DurationConfig(time="100s"), execution=lifecycle.replace(config.execution, checkpoint_every=10)
     )
     plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=1.0, saving=0.5, rest=90.0)
     each = 0.1 + 1.0 / plan.eval_every + 0.5 / 10
@@ -134,12 +134,12 @@ def test_a_plan_that_is_known_saves_the_probe_and_changes_nothing(
 
 
 def test_the_probe_of_a_short_run_is_short() -> None:
-    def steps(budget: BudgetConfig) -> int:
-        config = dataclasses.replace(configure(), budget=budget)
+    def steps(duration: DurationConfig) -> int:
+        config = dataclasses.replace(configure(), duration=duration)
         return probe.probe_steps(SimpleNamespace(config=config, plan=probe.draft(config, 50, "")))  # type: ignore[arg-type]
 
-    assert [steps(BudgetConfig(steps=number)) for number in (10, 300, 5000)] == [3, 12, 20]
-    assert steps(BudgetConfig(budget="5s")) == 20, "its steps come from the probe"
+    assert [steps(DurationConfig(steps=number)) for number in (10, 300, 5000)] == [3, 12, 20]
+    assert steps(DurationConfig(time="5s")) == 20, "its steps come from the probe"
 
 
 EAGER = 20.0  # seconds of a step
@@ -169,7 +169,7 @@ def test_compiling_is_accepted_when_it_pays_and_never_measured_again(
 ) -> None:
     """70 steps of 20 s each: long enough to try; 280 s saved are more than the 100 that the compiler took, 70 less."""
     compiler = Compiler(monkeypatch, ratio)
-    assert lifecycle.start(configure(steps=70, compile="auto", log_every=10), tmp_path, Stop(50)).record is None
+    assert lifecycle.start(configure(steps=70, compile=None, log_every=10), tmp_path, Stop(50)).record is None
     plan = lifecycle.RunFolder(tmp_path).plan()
     assert plan is not None and plan.compile is pays
     assert (compiler.tried, compiler.calls) == (1, int(pays))
@@ -184,15 +184,15 @@ def test_compiling_for_text_is_tried_only_in_runs_four_times_as_long(
 ) -> None:
     """Its batches differ in width, so torch compiles several times."""
     compiler = Compiler(monkeypatch, 0.5)
-    lifecycle.start(configure("text", steps=230, compile="auto"), tmp_path / "short", Stop(2))
+    lifecycle.start(configure("text", steps=230, compile=None), tmp_path / "short", Stop(2))
     assert compiler.tried == 0
-    lifecycle.start(configure("text", steps=250, compile="auto"), tmp_path / "long", Stop(2))
+    lifecycle.start(configure("text", steps=250, compile=None), tmp_path / "long", Stop(2))
     assert compiler.tried == 1
 
 
 def test_compiling_is_not_even_tried_for_a_short_run(tmp_path: Path) -> None:
     config = configure(steps=5)
-    config = lifecycle.replace(config, execution=lifecycle.replace(config.execution, compile="auto"))
+    config = lifecycle.replace(config, execution=lifecycle.replace(config.execution, compile=None))
     assert train(config, tmp_path / "run")["plan"]["compile"] is False
 
 

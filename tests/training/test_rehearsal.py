@@ -57,7 +57,7 @@ def test_a_format_that_was_asked_for_and_crashes_is_refused(tmp_path: Path, monk
 
 def test_a_short_run_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "ask", lambda *_, **__: pytest.fail("too short to gain"))
-    assert train(configure(steps=3, precision="auto", compile="auto"), tmp_path / "run")["plan"]["tried"] == []
+    assert train(configure(steps=3, precision="auto", compile=None), tmp_path / "run")["plan"]["tried"] == []
 
 
 def test_answers_hold_for_one_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_without_memory_for_a_second_process_nothing_is_tried(tmp_path: Path, mo
     monkeypatch.setattr(probe, "TRY_COMPILE", 0.0)
     monkeypatch.setattr(probe, "predicted_memory", lambda run: 1 << 60)
     monkeypatch.setattr(rehearsal, "child", lambda *_: pytest.fail("it would have been killed"))
-    plan = train(configure(steps=3, compile="auto"), tmp_path / "run")["plan"]
+    plan = train(configure(steps=3, compile=None), tmp_path / "run")["plan"]
     assert plan["compile"] is False and "memory" in plan["tried"][0]
 
 

@@ -56,7 +56,7 @@ def test_a_factor_below_one_is_no_remedy() -> None:
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_narrow_runs_learn_and_resume_with_the_same_bits(precision: str, tmp_path: Path) -> None:
     formats.require(precision)
-    config = configure("mlp", 60, precision=precision, lr=0.01, log_every=5, model_ema=0.9)
+    config = configure("mlp", 60, precision=precision, lr=0.01, log_every=5, model_ema_decay=0.9)
     record = train(config, tmp_path / "whole")
     assert record["plan"]["precision"] == precision
     assert record["metrics"]["accuracy"] > 0.8

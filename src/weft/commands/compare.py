@@ -1,4 +1,4 @@
-"""`weft compare`: the families side by side on the same data under the same budget, with verdicts and a report."""
+"""`weft compare`: the families side by side on the same data at equal size or time, with verdicts and a report."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ from weft.disk import require_output
 from weft.studies.compare.comparison import ComparisonConfig
 from weft.training.storage.run_folder import name_for
 
+COMMON = {
+    "what": ("source", "target", "models", "match", "amount", "runs"),
+    "how long": ("epochs", "seeds", "trials"),
+    "how": ("img_size", "flip", "batch_size"),
+    "where": ("output", "jobs"),
+}
+
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
 class Arguments:
-    """Compare networks on a source: weft compare digits, or weft compare FOLDER --match seconds --budget 4m
+    """Compare networks on a source: weft compare digits, or weft compare FOLDER --match seconds --amount 4m
 
-    Every candidate gets the same budget and the same number of trials; the controls and a classical baseline are in by
-    default. Ends with a leaderboard and report.html. The same command goes on where it was interrupted.
+    Every candidate has the same size or training time and the same number of trials; the controls and a classical
+    baseline are in by default. Ends with a leaderboard and report.html. The same command goes on where it was
+    interrupted.
     """
 
     config: Annotated[ComparisonConfig, arg(name="")] = field(default_factory=ComparisonConfig)

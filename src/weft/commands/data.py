@@ -36,23 +36,30 @@ SOURCES = {
 FEW = 40  # classes that are listed one by one
 
 
+COMMON = {
+    "what": ("action", "source"),
+    "how it is read": ("target", "inputs", "task", "on_bad", "val_fraction", "test_fraction"),
+    "what is shown": ("output", "rows", "clear"),
+}
+
+
 @dataclass(frozen=True)
 class Arguments:
     """Sources of data: list them, show what one holds, see its images augmented, look after the cache."""
 
     action: tyro.conf.Positional[Literal["list", "show", "augment", "cache"]] = "list"
     """list: the kinds of source; show: what SOURCE holds; augment: a sheet of SOURCE's images under each augmentation;
-    cache: what the cache holds"""
+    cache: what the cache holds."""
     source: tyro.conf.Positional[str] = ""
-    """an embedded set, a path, or hub:NAME"""
+    """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     reading: Annotated[SourceConfig, tyro.conf.arg(name="")] = field(default_factory=SourceConfig)
-    sheet: Path | None = None
-    """where the contact sheet goes; by default a PNG named after the source in this folder; a file that weft did not
-    draw is never overwritten"""
+    output: Path | None = None
+    """File of the contact sheet; by default a PNG in this folder, named after the source. A file that weft did not draw
+    is never overwritten."""
     rows: int = 5
-    """sample rows that `show` prints for text and vectors"""
+    """Sample rows that `show` prints of text and vectors."""
     clear: bool = False
-    """with `cache`: remove all entries"""
+    """With `cache`: remove all entries."""
 
 
 def run(arguments: Arguments) -> None:
@@ -100,7 +107,7 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet, sheet_path
 
-        path = sheet_path(_name(arguments.source), arguments.sheet)
+        path = sheet_path(_name(arguments.source), arguments.output)
         class_sheet(source, path)
         console.print(f"contact sheet: {path}", soft_wrap=True)
     else:
@@ -149,8 +156,8 @@ def augment(console: Console, source: Source, arguments: Arguments) -> None:
     """The same images under each augmentation."""
     from weft.data.show.contact_sheet import augment_sheet, sheet_path
 
-    path = sheet_path(_name(arguments.source) + "-augment", arguments.sheet)
-    augment_sheet(source, path, arguments.reading.seed)
+    path = sheet_path(_name(arguments.source) + "-augment", arguments.output)
+    augment_sheet(source, path, arguments.reading.split_seed)
     console.print(f"augmentation sheet: {path}", soft_wrap=True)
 
 

@@ -23,7 +23,7 @@ class Arguments:
 
     name: Annotated[str, tyro.conf.Positional]
     """A name from `weft models`."""
-    image_size: tuple[int, ...] | None = None
+    img_size: tuple[int, ...] | None = None
     """Side of the images, or height and width."""
     channels: int | None = None
     """Channels of the images."""
@@ -37,10 +37,10 @@ class Arguments:
 
 def run(arguments: Arguments) -> None:
     changes: dict[str, Any] = dict(arguments.network)
-    if arguments.image_size is not None:
-        if len(arguments.image_size) > 2:
-            raise WeftError("--image-size takes one side, or height and width")
-        changes["img_size"] = arguments.image_size if len(arguments.image_size) == 2 else arguments.image_size[0]
+    if arguments.img_size is not None:
+        if len(arguments.img_size) > 2:
+            raise WeftError("--img-size takes one side, or height and width")
+        changes["img_size"] = arguments.img_size if len(arguments.img_size) == 2 else arguments.img_size[0]
     for key, value in {"in_chans": arguments.channels, "num_classes": arguments.classes}.items():
         if value is not None:
             changes[key] = value

@@ -19,6 +19,14 @@ from weft.training.storage.run_folder import name_for
 ALL = "all"  # --model all: every head
 
 
+COMMON = {
+    "what": ("start", "source", "model", "frozen"),
+    "how long": ("epochs", "time", "patience"),
+    "how": ("batch_size", "lr", "max_length", "seeds"),
+    "where": ("output", "resume", "device"),
+}
+
+
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
 class Arguments(running.Flags):

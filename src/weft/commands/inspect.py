@@ -31,14 +31,15 @@ Choice: Any = Union[  # noqa: UP007 - the members are only known when the lenses
 class Arguments:
     """Look inside a network: weft inspect RUN field, or weft inspect vit_nano_p4_32 field --source digits
 
-    Writes pictures, a table and a record into --out, and prints the table with a sentence on what it says.
+    Writes pictures, a table and a record into --output, and prints the table with a sentence on what it says.
     `weft inspect RUN LENS --help` has the options of a lens.
     """
 
     subject: Positional[Annotated[str, arg(metavar="RUN|NAME")]]
     """Run folder, or the name of an untrained network."""
     lens: Choice
-    out: Path | None = None
+    """What to look at."""
+    output: Path | None = None
     """Folder for what is found; by default RUN/insight, or NAME-insight."""
     source: str | None = None
     """Source to show the network; by default what a run was trained on."""
@@ -55,7 +56,7 @@ def run(arguments: Arguments) -> int:
     from weft.insight.subject import open_subject
 
     subject = open_subject(arguments.subject, arguments.source, arguments.split, arguments.network, arguments.encoder)
-    folder = arguments.out or (subject.folder / "insight" if subject.folder else Path(f"{subject.name}-insight"))
+    folder = arguments.output or (subject.folder / "insight" if subject.folder else Path(f"{subject.name}-insight"))
     name = NAMES[type(arguments.lens)]
     if name == "all":
         return inspect_all(subject, folder)
@@ -83,7 +84,7 @@ def inspect_all(subject: Subject, folder: Path) -> int:
             continue
         finding.save(folder)
         print(f"{finding.lens}: {finding.sentence}", flush=True)
-    page = claim(folder / "index.html", "choose another --out")
+    page = claim(folder / "index.html", "choose another --output")
     write_bytes(page, render(subject, found).encode())
     print(f"wrote {page}")
     return 0

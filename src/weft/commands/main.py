@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from weft import __version__
-from weft.commands import usage
 from weft.errors import Interrupted, WeftError, WorkFailed, nearest
 from weft.networks.outside import trust_words
 from weft.supervision import supervise
@@ -53,7 +52,8 @@ and is attention, or convolution, needed at all?
 
 {verbs}
 
-`weft VERB --help` explains a verb. `--debug` shows the traceback of an error."""
+`weft VERB --help` explains a verb, `weft VERB --help-all` has all its options.
+`--debug` shows the traceback of an error."""
 
 
 def main(words: list[str] | None = None) -> None:
@@ -178,24 +178,48 @@ def dispatch(words: list[str]) -> int:
     verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
     arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb
+    if "--help" in words or "--help-all" in words or "-h" in words:
+        print(help_of(verb, arguments, words, defaults))
+        return 0
     parsed = parse(arguments, words[0], words[1:], defaults)
     with text_is_text():
         return int(verb.run(parsed) or 0)
 
 
+def help_of(verb: Any, arguments: Any, words: list[str], defaults: Any) -> str:
+    """What `weft VERB --help` prints, or with --help-all."""
+    from weft.commands import help
+
+    if defaults is None:
+        try:
+            defaults = arguments()
+        except TypeError:  # a word that must be given has no default
+            defaults = help.field_defaults(arguments)
+    return help.render(arguments, words[0], words[1:], defaults, getattr(verb, "COMMON", {}))
+
+
 def parse(arguments: Any, verb: str, words: list[str], defaults: Any = None) -> Any:
-    """Fill the dataclass `arguments` from the command line; tyro prints help, and its errors become a sentence.
+    """Fill the dataclass `arguments` from the command line; errors of tyro become a sentence.
 
     A verb whose defaults depend on its words (a recipe, a stored run) brings a function `defaults(words)`.
     """
     import tyro  # 0.1 s, so not at the top: `weft --help` does without
     from pydantic import ValidationError
 
+    from weft.commands import usage
+
+    spelled = usage.spelled_out(words, arguments)
     options = {} if defaults is None else {"default": defaults}
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(arguments, prog=f"weft {verb}", args=words, description=arguments.__doc__, **options)
+            return tyro.cli(
+                arguments,
+                prog=f"weft {verb}",
+                args=spelled,
+                description=arguments.__doc__,
+                **options,
+            )
     except SystemExit as ended:
         if ended.code != WeftError.code:
             raise

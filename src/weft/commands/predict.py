@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tyro.conf import Positional, UseAppendAction
 
@@ -32,8 +32,8 @@ class Arguments:
     """A text to classify; may be repeated."""
     top: int = 3
     """Classes to name for each input, the likeliest first."""
-    format: Literal["csv", "jsonl"] = "csv"
-    """Form of the output."""
+    json: bool = False
+    """Print JSON lines instead of CSV."""
     batch_size: int = 64
     """Inputs at a time."""
     encoder: Path | None = None
@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> int:
     from weft.training.inference.predictor import chunks, load
 
     predictor = load(arguments.run, arguments.encoder)
-    writer = Writer(for_data(), arguments.format, predictor, arguments.top)
+    writer = Writer(for_data(), arguments.json, predictor, arguments.top)
     for items in chunks(inputs(arguments, predictor), arguments.batch_size):
         writer.write(items, predictor)
     writer.head()  # without inputs there is still a table, of no rows
@@ -138,12 +138,12 @@ def numbers(line: str) -> list[float]:
 class Writer:
     """Writes predictions as CSV or JSONL."""
 
-    def __init__(self, file: TextIO, form: str, predictor: Predictor, top: int) -> None:
-        self.file, self.form = file, form
+    def __init__(self, file: TextIO, as_json: bool, predictor: Predictor, top: int) -> None:
+        self.file, self.json = file, as_json
         self.regression = predictor.card.task == "regression"
         self.top = min(top, len(predictor.classes))
         self.csv = CsvWriter(file)
-        self.headed = form != "csv"
+        self.headed = as_json
 
     def head(self) -> None:
         """The first line of a table, once, and not before there is an answer: what is refused leaves nothing behind."""
@@ -169,7 +169,7 @@ class Writer:
             self._line(name, {"predictions": found}, [part for pair in ranked for part in pair])
 
     def _line(self, name: str, content: dict[str, Any], row: list[Any]) -> None:
-        if self.form == "csv":
-            self.csv.row([name, *row])
-        else:
+        if self.json:
             print(json.dumps({"input": name, **content}, ensure_ascii=False), file=self.file)
+        else:
+            self.csv.row([name, *row])

@@ -11,6 +11,13 @@ from tyro.conf import OmitArgPrefixes, arg, configure
 from weft.commands import running
 from weft.training.pretraining.config import PretrainConfig
 
+COMMON = {
+    "what": ("source", "model", "network", "next_sentence"),
+    "how long": ("epochs", "time"),
+    "how": ("vocab_size", "max_length", "batch_size", "lr", "seed"),
+    "where": ("output", "resume", "device"),
+}
+
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)

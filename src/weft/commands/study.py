@@ -36,7 +36,7 @@ class Arguments:
     """Batches of each run (of each pre-training run in e4 to e7); by default the study's own number."""
     scale: str = "cpu"
     """For e4 to e7: smoke (a minute), cpu (at most two hours on two cores) or paper (the published shapes)."""
-    budget: str | None = None
+    pretrain_time: str | None = None
     """For e4 to e7: time of a pre-training run, such as 7m, on the mean over the rows, instead of --steps."""
     tasks: tuple[str, ...] = ()
     """For e5 to e7: sources to fine-tune on, such as folders of SST-2 and MNLI; by default the corpus, if labelled."""
@@ -60,7 +60,7 @@ def run(arguments: Arguments) -> int:
         entry.show(existing(arguments, entry))
         return 0
     command = "weft " + shlex.join(sys.argv[1:])
-    text = (arguments.scale, arguments.budget, arguments.tasks, arguments.encoder)
+    text = (arguments.scale, arguments.pretrain_time, arguments.tasks, arguments.encoder)
     source, folder = arguments.source or entry.source, folder_of(arguments, entry)
     require_output(folder)
     entry.run(Request(folder, source, arguments.seeds, arguments.steps, command, say, *text))
@@ -69,14 +69,14 @@ def run(arguments: Arguments) -> int:
 
 def check_flags(arguments: Arguments, entry: Entry) -> None:
     """Refuse what contradicts itself, or belongs to other studies."""
-    if arguments.steps is not None and arguments.budget is not None:
-        raise WeftError("--steps and --budget contradict each other; give one of them")
-    if not entry.text and (arguments.budget or arguments.tasks or arguments.encoder):
-        raise WeftError(f"--budget, --tasks and --encoder are for e4 to e7; {arguments.name} does not know them")
+    if arguments.steps is not None and arguments.pretrain_time is not None:
+        raise WeftError("--steps and --pretrain-time contradict each other; give one of them")
+    if not entry.text and (arguments.pretrain_time or arguments.tasks or arguments.encoder):
+        raise WeftError(f"--pretrain-time, --tasks and --encoder are for e4 to e7; {arguments.name} does not know them")
     if entry.text:
         find_scale(arguments.scale)
-    if arguments.budget is not None:
-        seconds(arguments.budget)
+    if arguments.pretrain_time is not None:
+        seconds(arguments.pretrain_time)
 
 
 def folder_of(arguments: Arguments, entry: Entry) -> Path:

@@ -11,6 +11,13 @@ from tyro.conf import OmitArgPrefixes, arg, configure
 from weft.commands import running
 from weft.training.config import RunConfig
 
+COMMON = {
+    "what": ("source", "model", "network", "recipe"),
+    "how long": ("epochs", "time"),
+    "how": ("batch_size", "lr", "img_size", "flip", "seed"),
+    "where": ("output", "resume", "device"),
+}
+
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)

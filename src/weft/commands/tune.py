@@ -15,6 +15,13 @@ from weft.studies.tune.space import USUAL, parse_space
 from weft.training.config import RunConfig
 from weft.training.storage.run_folder import name_for
 
+COMMON = {
+    "what": ("source", "model", "space", "map"),
+    "how long": ("trials", "epochs", "steps"),
+    "how": ("img_size", "flip", "seed"),
+    "where": ("output", "jobs", "storage"),
+}
+
 
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
@@ -29,7 +36,8 @@ class Arguments:
     trials: int = 20
     """Trials of the whole search, over all workers and starts."""
     space: str = USUAL
-    """Settings to search, of rate, decay, batch, width, depth, patch, dropout, smoothing, crop_padding, flip, mixup."""
+    """Settings to search, of lr, weight_decay, batch_size, width, depth, patch_size, drop_rate, smoothing,
+    crop_padding, flip, mixup."""
     jobs: int = 1
     """Processes that search side by side."""
     storage: str | None = None

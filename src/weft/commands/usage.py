@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
+from weft.commands import help
 from weft.errors import nearest
 
 if TYPE_CHECKING:
@@ -14,6 +13,28 @@ if TYPE_CHECKING:
 
 FRAME = re.compile(r"^[│╭╰|+\s]+|[│╮╯|+\s]+$")
 RULE = re.compile(r"^[─╭╰╮╯ -]*$")
+ELSEWHERE = {  # names that a flag had, or has in other programs
+    "--accumulate": ("--grad-accum-steps",),
+    "--budget": ("--time", "--amount", "--pretrain-time"),
+    "--cased": ("--no-lowercase",),
+    "--clip": ("--clip-grad",),
+    "--erasing": ("--reprob",),
+    "--format": ("--json",),
+    "--image-size": ("--img-size",),
+    "--jitter": ("--color-jitter",),
+    "--learning-rate": ("--lr",),
+    "--mask-share": ("--mask-fraction",),
+    "--model-ema": ("--model-ema-decay",),
+    "--optimizer": ("--opt",),
+    "--out": ("--output",),
+    "--report": ("--test-fraction",),
+    "--seed": ("--split-seed",),
+    "--select": ("--val-fraction",),
+    "--share": ("--train-fraction",),
+    "--sheet": ("--output",),
+    "--size": ("--img-size",),
+    "--vocab": ("--vocab-size",),
+}
 
 
 def sentence(said: str, verb: str, arguments: Any) -> str:
@@ -28,19 +49,32 @@ def sentence(said: str, verb: str, arguments: Any) -> str:
     first = " ".join(next((part for part in parts if part), inner)).split()
     text = plain(" ".join(first)).rstrip(".")
     if found := re.match(r"unrecognized options: (--[^ ,=]+)", text):
-        meant = nearest(found[1], flags(arguments))
+        meant = renamed(found[1], arguments) or nearest(found[1], flags(arguments))
         text = f"there is no flag {found[1]}" + (f"; {meant}" if meant else ";")
-        return f"{text} `weft {verb} --help` lists all"
-    return f"{text}; `weft {verb} --help` lists what there is"
+        return f"{text} `weft {verb} --help-all` lists all"
+    return f"{text}; `weft {verb} --help-all` lists what there is"
 
 
-def flags(arguments: Any) -> Iterator[str]:
-    """The flags of a dataclass of arguments and of those inside of it."""
-    for name, kind in get_type_hints(arguments).items():
-        if dataclasses.is_dataclass(kind):
-            yield from flags(kind)
-        else:
-            yield "--" + name.replace("_", "-")
+def flags(arguments: Any) -> list[str]:
+    """The flags of a dataclass of arguments."""
+    every = list(help.options(arguments))
+    every += [inner for one in every for kind, _ in help.choices(one.kind).values() for inner in help.options(kind)]
+    return [option.word for option in every if not option.positional]
+
+
+def renamed(flag: str, arguments: Any) -> str:
+    """The flag that has taken the place of another, or is called otherwise elsewhere, ready for a sentence."""
+    known = set(flags(arguments))
+    found = next((word for word in ELSEWHERE.get(flag, ()) if word.replace("--no-", "--") in known), None)
+    return f"did you mean {found}?" if found else ""
+
+
+def spelled_out(words: list[str], arguments: Any) -> list[str]:
+    """Switches that have a third state, as tyro reads them: --no-stream becomes --stream=False."""
+    undecided = {option.word for option in help.options(arguments) if option.undecided}
+    on = {word: f"{word}=True" for word in undecided}
+    off = {f"--no-{word[2:]}": f"{word}=False" for word in undecided}
+    return [(on | off).get(word, word) for word in words]
 
 
 def refusal(error: ValidationError) -> str:

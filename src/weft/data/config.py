@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
+from tyro.constructors import PrimitiveConstructorSpec
+
+from weft.errors import WeftError
 
 EMBEDDED = ("digits", "breast_cancer", "diabetes", "pydocs")  # sets that come with weft, by name
 OnBad = Literal["fail", "skip"]
@@ -13,52 +17,80 @@ Task = Literal["binary", "classes", "regression", "none"]
 Modality = Literal["image", "text", "pair", "vector"]
 
 
+def byte_count(value: Any, name: str = "--memory") -> int:
+    """A number of bytes, perhaps with K, M, G or T behind it for the powers of 1,024: 512M, 2G or 1.5G."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", str(value).upper().replace(" ", ""))
+    if found is None:
+        raise WeftError(f"{name} is {value!r}; give a number of bytes, or one such as 500M or 2G")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2] or " "))
+
+
+def byte_text(count: int) -> str:
+    """The same number as people write it."""
+    power = max(power for power in range(5) if count % 1024**power == 0)
+    return f"{count // 1024**power}{' KMGT'[power].strip()}"
+
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(byte_count),
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="BYTES",
+        instance_from_str=lambda words: byte_count(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [byte_text(value)],
+    ),
+]
+
+
 @dataclass(frozen=True)
 class SourceConfig:
     """How a source is read: what is the target, what is done with bad rows, what is held out."""
 
-    seed: int = 0
-    """decides which rows are held out for reporting and held out for validation"""
+    split_seed: int = 0
+    """Decides which rows are held out; apart from --seed, so that runs of several seeds share their splits."""
     target: str | None = None
-    """the column to predict; needed only where it cannot be told from the columns' names and types"""
+    """Column to predict; needed only where it cannot be told from the columns' names and types."""
     inputs: tuple[str, ...] | None = None
-    """the column, or the two columns of a text pair, to predict from; needed only where they cannot be told"""
+    """Column, or the two columns of a text pair, to predict from; needed only where they cannot be told."""
     task: Task | None = None
-    """binary, classes, regression or none; guessed from the target's values"""
+    """What is predicted; guessed from the target's values."""
     on_bad: OnBad = "fail"
-    """fail: stop at the first bad row, naming it; skip: leave bad rows out and count them"""
+    """fail: stop at the first bad row, naming it; skip: leave bad rows out and count them."""
     val_fraction: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """share of the training rows held out for tuning and the best checkpoint (and when `finetune` stops early)"""
+    """Share of the training rows held out for choosing (rates, best step, early stop) where the source has no labelled
+    validation split beside its test split."""
     test_fraction: float = Field(default=0.2, gt=0.0, lt=1.0)
-    """share of the rows held out for reporting when the source has no test or validation split"""
+    """Share of the rows held out for the final figures where the source has no labelled test or validation split."""
     group: str | None = None
-    """column whose equal values must stay on one side of a cut (a patient, a document)"""
+    """Column whose equal values must stay in one split (a patient, a document)."""
     stream: bool | None = None
-    """read shards as they are needed; by default when they are larger than `memory`"""
-    memory: int = Field(default=2 << 30, gt=0)
-    """bytes that a source's rows, or its decoded images, may take in memory"""
+    """Read shards as they are needed; by default where they are larger than --memory."""
+    memory: Bytes = Field(default=2 << 30, gt=0)
+    """Memory that a source's rows, or its decoded images, may take, such as 512M or 2G."""
 
 
 @dataclass(frozen=True)
 class TransformConfig:
     """What happens to an input before the network sees it: the same in evaluation and in serving."""
 
-    size: int | None = Field(default=None, gt=0, le=4096)
-    """side of the square image; by default the source's own, or 224 when its images differ in size"""
+    img_size: int | None = Field(default=None, gt=0, le=4096)
+    """Side of the square image; by default the source's own, or 224 where its images differ in size."""
     channels: Literal[1, 3] | None = None
-    """1 grey, 3 RGB; by default what the source has"""
+    """1 grey, 3 RGB; by default what the source has."""
     crop: float = Field(default=1.0, gt=0.0, le=1.0)
-    """share of the resized image's side that the centre crop keeps"""
+    """Share of the resized image's side that the centre crop keeps."""
     normalize: Literal["zscore", "unit"] = "zscore"
-    """zscore: minus the training rows' mean, over their deviation; unit: images to [0, 1], vectors as they are"""
+    """zscore: minus the training rows' mean, over their deviation; unit: images to [0, 1], vectors as they are."""
     max_pixels: int = Field(default=50_000_000, gt=0)
-    """images that declare more pixels are refused before they are decoded"""
+    """Images that declare more pixels are refused before they are decoded."""
     max_length: int = Field(default=128, ge=8)
-    """tokens of a text, the markers [CLS] and [SEP] included; longer texts are cut"""
+    """Tokens of a text, the markers [CLS] and [SEP] included; longer texts are cut."""
     vocab_size: int = Field(default=8192, ge=64)
-    """words and word pieces of a tokeniser trained on the training split"""
+    """Words and word pieces of a vocabulary that is trained."""
     lowercase: bool = True
-    """fold case and accents before cutting text into word pieces, as uncased BERT does"""
+    """Fold case and accents, as uncased BERT does, in a vocabulary that is trained."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +98,24 @@ class AugmentConfig:
     """What training does to a batch of images, in the order of these fields. The default does nothing."""
 
     resized_crop: tuple[float, float] | None = None
-    """random-resized crop: smallest and largest share of the image's area, (0.35, 1.0) for instance"""
+    """Random-resized crop: smallest and largest share of the image's area, 0.35 1.0 for instance."""
     crop_padding: int = Field(default=0, ge=0)
-    """padded crop: shift by up to this many pixels each way, black coming in"""
+    """Padded crop: shift by up to this many pixels each way, black coming in."""
     flip: bool = False
-    """mirror half of the images"""
-    jitter: float = Field(default=0.0, ge=0.0, le=1.0)
-    """colour jitter: brightness, contrast and saturation change by up to this share"""
+    """Mirror half of the images."""
+    color_jitter: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Brightness, contrast and saturation change by up to this share."""
     policy: Literal["none", "trivial", "rand"] = "none"
-    """TrivialAugment (one random operation of random strength) or RandAugment"""
+    """TrivialAugment (one random operation of random strength) or RandAugment."""
     rand_layers: int = Field(default=2, ge=1)
-    """operations that RandAugment applies one after the other"""
+    """Operations that RandAugment applies one after the other."""
     rand_magnitude: float = Field(default=9.0, ge=0.0, le=30.0)
-    """RandAugment's strength, of 30"""
-    erasing: float = Field(default=0.0, ge=0.0, le=1.0)
-    """probability that a rectangle is replaced by the training mean"""
+    """RandAugment's strength, of 30."""
+    reprob: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Random erasing: probability that a rectangle is replaced by the training mean."""
     mixup: float = Field(default=0.0, ge=0.0)
-    """Mixup's alpha, 0 for none; with CutMix also on, each pair gets one of the two"""
+    """Mixup's alpha, 0 for none; with CutMix also on, each pair gets one of the two."""
     cutmix: float = Field(default=0.0, ge=0.0)
-    """CutMix's alpha, 0 for none"""
+    """CutMix's alpha, 0 for none."""
     mix_probability: float = Field(default=1.0, ge=0.0, le=1.0)
-    """share of the examples that Mixup or CutMix changes"""
+    """Share of the examples that Mixup or CutMix changes."""

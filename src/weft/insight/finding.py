@@ -65,7 +65,7 @@ class Finding:
         """Write LENS.json, LENS.csv, LENS-TABLE.csv and LENS-PICTURE.svg or .png; returns what was written."""
         found = {Path(folder, name): content for name, content in self._files()}
         for path in found:  # all, before the first is written
-            claim(path, "choose another --out")
+            claim(path, "choose another --output")
         for path, content in found.items():
             write_bytes(path, content)
         return list(found)

@@ -161,7 +161,7 @@ def fitted(config: Any, source: Source) -> tuple[Transform, dict[str, Any]]:
         height, width = config.img_size
         if height != width:
             raise WeftError(f"the network takes images of {height}×{width}; only square ones can be made of a source")
-        return fit(source, TransformConfig(size=height, channels=config.in_chans)), {}
+        return fit(source, TransformConfig(img_size=height, channels=config.in_chans)), {}
     if source.modality == "vector":
         rows = fit(source)
         return rows, {"in_features": rows.features if isinstance(rows, VectorTransform) else 0}

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import yaml
 from pydantic import AfterValidator, ConfigDict, ValidationInfo
 from pydantic.dataclasses import dataclass
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 from tyro.constructors import PrimitiveConstructorSpec
 
 from weft.data.config import AugmentConfig, SourceConfig, TransformConfig
@@ -49,10 +49,8 @@ Natural = Annotated[int, _must(lambda value: 0 <= value < 2**31, "a whole number
 class ReadingConfig(SourceConfig):
     """Which examples, and which of them are held out."""
 
-    seed: Annotated[int, arg(name="split-seed")] = 0
-    """decides which rows are held out; apart from --seed, so that runs of several seeds share their splits"""
-    share: Share = 1.0
-    """share of the training rows to learn from, for learning curves; a smaller share is part of a larger one"""
+    train_fraction: Share = 1.0
+    """Share of the training rows to learn from, for learning curves; a smaller share is part of a larger one."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -60,27 +58,29 @@ class OptimisationConfig:
     """How the weights are moved."""
 
     batch_size: Count = 128
-    """examples per step, over all processes and micro-batches"""
+    """Examples per step, over all processes and micro-batches."""
     opt: OptimiserName = "adamw"
     """Optimiser."""
     lr: Positive | Literal["auto"] | None = None
-    """Peak learning rate; auto runs the rate finder, None is the optimiser's usual rate (see docs/training.md)."""
+    """Peak learning rate; auto searches it; by default the optimiser's usual rate."""
     weight_decay: NotNegative = 0.05
     """Decay of weight matrices and kernels; norms, biases, positions and tokens have none."""
     sched: Literal["cosine", "linear", "onecycle", "constant"] = "cosine"
     """Shape of the rate after warm-up."""
     warmup_epochs: NotNegative | None = None
-    """Epochs of linear warm-up; None is a twentieth of the run."""
-    clip: NotNegative = 1.0
+    """Epochs of linear warm-up; by default a twentieth of the run."""
+    clip_grad: NotNegative = 1.0
     """Largest gradient norm; 0 switches clipping off."""
-    accumulate: Count = 1
+    grad_accum_steps: Count = 1
     """Micro-batches that each batch is cut into: less memory, the same gradient (but batch norm sees a micro-batch)."""
-    model_ema: Fraction = 0.0
+    model_ema_decay: Fraction = 0.0
     """Decay of the moving average of the weights that is evaluated and kept; 0 switches it off."""
 
     def __post_init__(self) -> None:
-        if self.accumulate > self.batch_size:
-            raise WeftError(f"--accumulate {self.accumulate} would cut a batch of {self.batch_size} into empty parts")
+        if self.grad_accum_steps > self.batch_size:
+            raise WeftError(
+                f"--grad-accum-steps {self.grad_accum_steps} would cut a batch of {self.batch_size} into empty parts"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -94,22 +94,22 @@ class ObjectiveConfig:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class BudgetConfig:
-    """How long. At most one of the three; none means 10 epochs."""
+class DurationConfig:
+    """How long. At most one of the three; none means 10 epochs (3 for finetune)."""
 
     epochs: Positive | None = None
     """Passes over the training split."""
     steps: Count | None = None
     """Batches."""
-    budget: str | None = None
-    """Wall time such as 90s, 30m or 2h, turned into a number of steps by the probe before the run starts."""
+    time: str | None = None
+    """Wall time of the whole command, such as 90s, 30m or 2h; the probe turns it into a number of steps."""
 
     def __post_init__(self) -> None:
-        given = [name for name in ("epochs", "steps", "budget") if getattr(self, name) is not None]
+        given = [name for name in ("epochs", "steps", "time") if getattr(self, name) is not None]
         if len(given) > 1:
             raise WeftError(f"--{' and --'.join(given)} contradict each other; give one of them")
-        if self.budget is not None:
-            seconds(self.budget)
+        if self.time is not None:
+            seconds(self.time)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -121,19 +121,19 @@ class ExecutionConfig:
     strategy: Literal["auto", "ddp", "fsdp"] = "auto"
     """How several processes share the work."""
     workers: Natural | None = None
-    """Processes or threads that prepare batches; None lets the loader choose. Never changes a batch."""
+    """Processes or threads that prepare batches; by default the loader chooses. Never changes a batch."""
     threads: Count | None = None
-    """Threads of the machine to use, over all processes; None is every core."""
+    """Threads of the machine to use, over all processes; by default every core."""
     precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     """Number format of the forward pass; auto uses bf16 or fp16 only where the probe finds it faster."""
-    compile: Literal["auto", "yes", "no"] = "auto"
-    """torch.compile; auto uses it when the saving expected exceeds the time it takes, both measured."""
+    compile: bool | None = None
+    """torch.compile; by default where the saving expected exceeds the time it takes, both measured."""
     log_every: Count | None = None
-    """Steps between lines of metrics.jsonl; None is about fifty lines an epoch or ten steps, whichever is rarer."""
-    eval_every: Positive = 1.0
-    """Epochs between evaluations on the validation split."""
+    """Steps between lines of metrics.jsonl; by default a thousand lines a run, at least ten steps apart."""
+    eval_every: Count | None = None
+    """Steps between evaluations on the validation split; by default an epoch."""
     checkpoint_every: Count | None = None
-    """Steps between checkpoints; None chooses about a minute and at most half a percent of the time."""
+    """Steps between checkpoints; by default about a minute, and at most half a percent of the time."""
     price_per_hour: NotNegative = 0.1
     """Price of this machine per hour, for the cost columns."""
     tensorboard: bool = False
@@ -182,7 +182,7 @@ class RunConfig:
     augment: AugmentConfig = AugmentConfig()
     optimisation: OptimisationConfig = OptimisationConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
-    budget: BudgetConfig = BudgetConfig()
+    duration: DurationConfig = DurationConfig()
     execution: ExecutionConfig = ExecutionConfig()
 
 

@@ -99,7 +99,9 @@ def test_documents_have_one_role_each_and_equal_ones_the_same(tmp_path: Path) ->
     numbers = [int(number) for chosen in corpus.roles.values() for number in chosen]
     assert sorted(numbers) == list(range(400))
     assert not set(corpus.texts("train")) & {*corpus.texts("validation"), *corpus.texts("test")}
-    less = open_corpus(str(tmp_path / "corpus.txt"), CorpusConfig(val_fraction=0.2, test_fraction=0.2, share=0.5))
+    less = open_corpus(
+        str(tmp_path / "corpus.txt"), CorpusConfig(val_fraction=0.2, test_fraction=0.2, train_fraction=0.5)
+    )
     assert set(less.roles["train"]) < set(corpus.roles["train"])
     assert (less.roles["test"] == corpus.roles["test"]).all()
 
@@ -125,13 +127,13 @@ def test_a_vocabulary_smaller_than_its_alphabet_is_refused(tmp_path: Path) -> No
     chars = "".join(chr(number) for number in range(0x4E00, 0x4E00 + 200))
     (tmp_path / "corpus.txt").write_text("\n\n".join(f"{char} text {number}." for number, char in enumerate(chars)))
     corpus = open_corpus(str(tmp_path / "corpus.txt"))
-    with pytest.raises(WeftError, match=r"a vocabulary of 100 is smaller than the alphabet .* use --vocab"):
+    with pytest.raises(WeftError, match=r"a vocabulary of 100 is smaller than the alphabet .* use --vocab-size"):
         tokenizer_of(corpus, TokenizingConfig(vocab_size=100))
 
 
 def test_case_is_folded_unless_asked_otherwise(tmp_path: Path) -> None:
     corpus = open_corpus(str(texts.write(tmp_path)))
-    cased, folded = (tokenizer_of(corpus, TokenizingConfig(vocab_size=200, cased=flag)) for flag in (True, False))
+    cased, folded = (tokenizer_of(corpus, TokenizingConfig(vocab_size=200, lowercase=flag)) for flag in (False, True))
     assert cased.decode(cased.pieces(["The cat"])[0]) == "The cat"
     assert folded.decode(folded.pieces(["The cat"])[0]) == "the cat"
 

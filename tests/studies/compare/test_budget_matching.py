@@ -49,12 +49,12 @@ def test_a_solved_network_keeps_its_family_and_its_proportions():
 
 
 def test_a_budget_between_two_sizes_is_refused_with_the_nearest():
-    with pytest.raises(Unmatched, match=r"900 .* 865;.* --budget"):
+    with pytest.raises(Unmatched, match=r"900 .* 865;.* --amount"):
         solve(sized("rcnn_96"), "params", 900)
 
 
 def test_a_budget_below_the_smallest_size_names_what_it_would_need():
-    with pytest.raises(Unmatched, match=r"100 .* [\d,]+;.* --budget"):
+    with pytest.raises(Unmatched, match=r"100 .* [\d,]+;.* --amount"):
         solve(sized("bert_tiny"), "params", 100)
 
 

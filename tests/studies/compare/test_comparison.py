@@ -135,7 +135,7 @@ def test_two_given_checkpoints_are_compared_by_mcnemar(finished: Path):
 
 
 def test_networks_at_their_named_size_are_tuned_too(tmp_path: Path):
-    question = asked(models="mlp,resnet8_cifar", match="none", budget=None, seeds=1, baseline=True, trials=2, steps=8)
+    question = asked(models="mlp,resnet8_cifar", match="none", amount=None, seeds=1, baseline=True, trials=2, steps=8)
     compare(question, tmp_path, "", lambda sentence: None)
     records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
     assert sorted(record["config"].get("model", "") for record in records).count("mlp") == 3
@@ -148,8 +148,8 @@ def test_learning_curves_and_trials(tmp_path: Path):
     study = compare(question, tmp_path, "", lambda sentence: None)
     assert {point["share"] for point in draw_report(tmp_path)["learning"]} == {0.1, 0.3, 1.0}
     records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")]
-    steps = max(record["config"]["budget"]["steps"] for record in records)
-    tried = [record for record in records if record["config"]["budget"]["steps"] == steps // 4]
+    steps = max(record["config"]["duration"]["steps"] for record in records)
+    tried = [record for record in records if record["config"]["duration"]["steps"] == steps // 4]
     assert len(tried) == 3 and len(records) == 6  # and a whole run on each share
     best = max(tried, key=lambda r: max(e["validation_metric"] for e in r["curve"] if "validation_metric" in e))
     assert {job.config.optimisation.lr for job in study.jobs} == {best["config"]["optimisation"]["lr"]}

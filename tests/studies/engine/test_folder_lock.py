@@ -81,8 +81,8 @@ def test_a_study_that_ignores_the_end_of_its_terminal_goes_on(tmp_path: Path):
 
 
 def test_ctrl_c_saves_the_runs_under_way_and_leaves_no_process(tmp_path: Path):
-    words = "compare digits --models mlp --budget 10k --seeds 1 --steps 100000 --no-controls --no-baseline --jobs 1"
-    words += " --compile no --precision float32"
+    words = "compare digits --models mlp --amount 10k --seeds 1 --steps 100000 --no-controls --no-baseline --jobs 1"
+    words += " --no-compile --precision float32"
     process = subprocess.Popen(
         [sys.executable, "-m", "weft", *words.split(), "--output", str(tmp_path / "study")],
         stdout=subprocess.DEVNULL,

@@ -104,7 +104,7 @@ def test_a_budget_of_seconds_has_one_worker_and_all_threads(tmp_path: Path, monk
         raise Stop
 
     monkeypatch.setattr(comparison, "Pool", fake)
-    for question in (asked(match="seconds", budget="5s", steps=None, jobs=2), asked(jobs=2)):
+    for question in (asked(match="seconds", amount="5s", steps=None, jobs=2), asked(jobs=2)):
         with pytest.raises(Stop):
             comparison.compare(question, tmp_path, "", print)
     assert sizes == [1, 2]

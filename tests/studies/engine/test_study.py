@@ -8,20 +8,20 @@ from pathlib import Path
 from studies.fabricated import make_study
 from weft.studies.compare.rate_search import rates
 from weft.studies.engine.study import Job
-from weft.training.config import BudgetConfig, ExecutionConfig, RunConfig
+from weft.training.config import DurationConfig, ExecutionConfig, RunConfig
 
-CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=10))
+CONFIG = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=10))
 
 
 def test_a_key_depends_on_what_decides_a_result_but_not_on_threads_and_prices():
     job = Job("mlp", CONFIG, "data")
     same = Job("mlp", replace(CONFIG, execution=ExecutionConfig(threads=2, price_per_hour=3.0)), "data")
-    computed = [{"precision": "bf16"}, {"compile": "no"}, {"device": "cpu"}, {"eval_every": 2.0}]
+    computed = [{"precision": "bf16"}, {"compile": False}, {"device": "cpu"}, {"eval_every": 2}]
     others = [
         *(Job("mlp", replace(CONFIG, execution=ExecutionConfig(**change)), "data") for change in computed),
         Job("mlp", replace(CONFIG, seed=1), "data"),
         Job("mlp", replace(CONFIG, network={"hidden": [3]}), "data"),
-        Job("mlp", replace(CONFIG, budget=BudgetConfig(steps=11)), "data"),
+        Job("mlp", replace(CONFIG, duration=DurationConfig(steps=11)), "data"),
         Job("mlp", CONFIG, "other data"),
     ]
     assert job.key == same.key

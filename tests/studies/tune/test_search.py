@@ -14,9 +14,9 @@ from weft.errors import WeftError
 from weft.networks.registry import configured
 from weft.studies.tune.space import apply, counted, fail_dead_trials, open_search, open_storage, parse_space, usable
 from weft.studies.tune.worker_loop import do_trials
-from weft.training.config import BudgetConfig, RunConfig
+from weft.training.config import DurationConfig, RunConfig
 
-CONFIG = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=6))
+CONFIG = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=6))
 DATABASE = os.environ.get("WEFT_POSTGRESQL", "")  # such as postgresql://user@host/name, for those who have one
 
 
@@ -85,18 +85,18 @@ def test_a_database_that_cannot_be_opened_is_told_by_its_cause(tmp_path: Path) -
 
 def test_a_search_keeps_its_trials_and_goes_on(tmp_path: Path):
     address = str(tmp_path / "journal.log")
-    assert do_trials(address, "s", CONFIG, ["rate", "width"], 2, tmp_path) == 2
-    assert do_trials(address, "s", CONFIG, ["rate", "width"], 3, tmp_path) == 1  # the third only
+    assert do_trials(address, "s", CONFIG, ["lr", "width"], 2, tmp_path) == 2
+    assert do_trials(address, "s", CONFIG, ["lr", "width"], 3, tmp_path) == 1  # the third only
     trials = open_search(address, "s").get_trials()
     assert len(trials) == 3 and all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in trials)
-    assert len({trial.params["rate"] for trial in trials}) == 3
+    assert len({trial.params["lr"] for trial in trials}) == 3
     assert (tmp_path / "trial-0002" / "record.json").is_file()
 
 
 def test_a_network_that_cannot_be_built_is_a_failed_trial_with_its_reason(tmp_path: Path):
-    config = RunConfig(source="digits", model="mlp", budget=BudgetConfig(steps=2), network={"hidden": [4]})
+    config = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=2), network={"hidden": [4]})
     (tmp_path / "trial-0000").write_text("in the way")
-    do_trials(str(tmp_path / "journal.log"), "s", config, ["rate"], 2, tmp_path)
+    do_trials(str(tmp_path / "journal.log"), "s", config, ["lr"], 2, tmp_path)
     first, second = open_search(str(tmp_path / "journal.log"), "s").get_trials()
     assert first.state == TrialState.FAIL and "trial-0000" in first.user_attrs["reason"]
     assert second.state == TrialState.COMPLETE
@@ -115,7 +115,15 @@ def test_trials_of_a_dead_worker_are_failed_and_do_not_count(tmp_path: Path):
 
 def test_settings_go_where_they_belong():
     network = configured("mixer_nano_p4_32", img_size=8, patch_size=2)
-    values = {"rate": 0.01, "decay": 0.1, "batch": 32, "width": 0.5, "depth": 3, "dropout": 0.1, "flip": True}
+    values = {
+        "lr": 0.01,
+        "weight_decay": 0.1,
+        "batch_size": 32,
+        "width": 0.5,
+        "depth": 3,
+        "drop_rate": 0.1,
+        "flip": True,
+    }
     config = apply(CONFIG, network, values)
     assert (config.optimisation.lr, config.optimisation.weight_decay, config.optimisation.batch_size) == (0.01, 0.1, 32)
     assert (config.network["dim"], config.network["depth"], config.network["drop_rate"]) == (64, 3, 0.1)
@@ -123,7 +131,7 @@ def test_settings_go_where_they_belong():
 
 
 def test_settings_that_a_network_has_not_are_left_out():
-    assert usable(["rate", "depth", "patch", "flip"], configured("mlp")) == ["rate", "flip"]
-    assert usable(["rate", "depth", "patch", "flip"], configured("bert_tiny")) == ["rate", "depth"]
+    assert usable(["lr", "depth", "patch_size", "flip"], configured("mlp")) == ["lr", "flip"]
+    assert usable(["lr", "depth", "patch_size", "flip"], configured("bert_tiny")) == ["lr", "depth"]
     with pytest.raises(WeftError, match="no setting 'speed'"):
-        parse_space("rate,speed")
+        parse_space("lr,speed")

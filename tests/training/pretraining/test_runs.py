@@ -16,7 +16,7 @@ from data.corpus import texts
 from training.runs import Stop, assert_close, assert_same_bits, curve, last_checkpoint, train_together
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
@@ -36,8 +36,8 @@ def configure(corpus: Path, steps: int = 12, model: str = "gmlp_text_tiny", **ch
         reading=CorpusConfig(val_fraction=0.1, test_fraction=0.1),
         transform=TokenizingConfig(vocab_size=100, max_length=24),
         optimisation=OptimisationConfig(batch_size=8, lr=3e-3),
-        budget=BudgetConfig(steps=steps),
-        execution=ExecutionConfig(threads=1, log_every=2, checkpoint_every=4, eval_every=0.1),
+        duration=DurationConfig(steps=steps),
+        execution=ExecutionConfig(threads=1, log_every=2, checkpoint_every=4, eval_every=3),
     )
     return replace(config, **changes)
 
@@ -75,7 +75,7 @@ def test_next_sentences_beside_masked_words_and_alone(corpus: Path, tmp_path: Pa
     both = configure(corpus, model="bert_tiny", masking=MaskingConfig(next_sentence=True, whole_words=True))
     metrics = finished(both, tmp_path / "both")["metrics"]
     assert {"perplexity", "masked_accuracy", "next_sentence_accuracy"} <= metrics.keys()
-    alone = finished(replace(both, masking=MaskingConfig(masked=0, next_sentence=True)), tmp_path / "alone")
+    alone = finished(replace(both, masking=MaskingConfig(mask_fraction=0, next_sentence=True)), tmp_path / "alone")
     assert alone["metric"] == "next_sentence_accuracy" and "perplexity" not in alone["metrics"]
 
 
@@ -92,7 +92,7 @@ def test_micro_batches_change_nothing_but_rounding(corpus: Path, tmp_path: Path)
     """Masked words differ in number from one micro-batch to the next: all are divided by the number of the batch."""
     whole = configure(corpus, steps=6, transform=TokenizingConfig(vocab_size=100, max_length=24, pack=False))
     finished(whole, tmp_path / "whole")
-    parts = replace(whole, optimisation=replace(whole.optimisation, accumulate=3))
+    parts = replace(whole, optimisation=replace(whole.optimisation, grad_accum_steps=3))
     finished(parts, tmp_path / "parts")
     assert_close(tmp_path / "whole", tmp_path / "parts")
 
@@ -100,7 +100,7 @@ def test_micro_batches_change_nothing_but_rounding(corpus: Path, tmp_path: Path)
 def test_two_processes_equal_one(corpus: Path, tmp_path: Path) -> None:
     """Pairs of many lengths, both tasks, dropout, and a batch that two ranks cannot share evenly."""
     config = configure(corpus, model="bert_tiny", masking=MaskingConfig(next_sentence=True))
-    config = replace(config, optimisation=replace(config.optimisation, batch_size=7, accumulate=2))
+    config = replace(config, optimisation=replace(config.optimisation, batch_size=7, grad_accum_steps=2))
     finished(config, tmp_path / "one")
     train_together(config, tmp_path / "two")
     assert_close(tmp_path / "one", tmp_path / "two")
@@ -117,7 +117,7 @@ def test_the_kind_is_kept_and_the_configuration_comes_back(corpus: Path, tmp_pat
 def test_another_tokenizer_on_resuming_is_refused(corpus: Path, tmp_path: Path) -> None:
     config = configure(corpus)
     assert lifecycle.start(config, tmp_path / "run", Stop(6)).record is None
-    other = open_inputs(replace(config, transform=TokenizingConfig(vocab_size=100, max_length=24, cased=True)))
+    other = open_inputs(replace(config, transform=TokenizingConfig(vocab_size=100, max_length=24, lowercase=False)))
     other.save_transform(tmp_path / "run")
     with pytest.raises(WeftError, match=r"tokenizer\.json of the run is not the one"):
         lifecycle.resume(tmp_path / "run", Silent())
@@ -165,9 +165,9 @@ def test_bad_input_is_a_sentence(changes: dict[str, Any], sentence: str, corpus:
 
 def test_masking_that_cannot_be_is_refused() -> None:
     with pytest.raises(WeftError, match="nothing is left to learn"):
-        MaskingConfig(masked=0)
+        MaskingConfig(mask_fraction=0)
     with pytest.raises(WeftError, match="add up to at most 1"):
-        MaskingConfig(hidden=0.9, random=0.2)
+        MaskingConfig(mask_hidden=0.9, mask_random=0.2)
 
 
 def test_the_last_checkpoint_holds_heads_and_encoder(corpus: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Augmenter:
             images = padded_crop(images, self.draws("crop", step, index, 2), config.crop_padding)
         if config.flip:
             images = flip(images, self.draws("flip", step, index, 1))
-        if config.jitter:
+        if config.color_jitter:
             images = self._jitter(images, self.draws("jitter", step, index, 3))
         if config.policy == "trivial":
             images = trivial_augment(images, self.draws("trivial", step, index, 3))
@@ -57,9 +57,9 @@ class Augmenter:
 
     def erase(self, images: Tensor, step: int, index: Index) -> Tensor:
         """Normalised images, some with a rectangle erased."""
-        if not self.config.erasing:
+        if not self.config.reprob:
             return images
-        return erase(images, self.draws("erasing", step, index, 5), self.config.erasing)
+        return erase(images, self.draws("erasing", step, index, 5), self.config.reprob)
 
     @property
     def mixes(self) -> bool:
@@ -72,7 +72,7 @@ class Augmenter:
         return draw_mix(draws, like.shape, config.mixup, config.cutmix, config.mix_probability)
 
     def _jitter(self, images: Tensor, draws: Draws) -> Tensor:
-        factors = 1 + (draws * 2 - 1) * self.config.jitter
+        factors = 1 + (draws * 2 - 1) * self.config.color_jitter
         images = colour.brightness(images, factors[:, 0])
         images = colour.contrast(images, factors[:, 1])
         return colour.saturation(images, factors[:, 2])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from tyro.conf import arg
 
 STRICT = ConfigDict(extra="forbid")
 
@@ -22,13 +21,13 @@ class CorpusConfig:
     documents: Literal["auto", "files", "paragraphs", "lines"] = "auto"
     """What a document is in text files: the whole file, what blank lines separate, or a line; auto is paragraphs in a
     file with blank lines, else the file. A row of a table is always one."""
-    seed: Annotated[int, arg(name="split-seed")] = 0
+    split_seed: int = 0
     """Decides which documents are held out; apart from --seed, so that runs of several seeds share them."""
     val_fraction: float = Field(default=0.02, gt=0.0, lt=0.5)
-    """Share of the documents held out for choosing the best step."""
+    """Share of the documents held out for validation: the best step is chosen on them."""
     test_fraction: float = Field(default=0.02, gt=0.0, lt=0.5)
-    """Share of the documents held out for the final report."""
-    share: float = Field(default=1.0, gt=0.0, le=1.0)
+    """Share of the documents held out for test: the final figures are measured on them."""
+    train_fraction: float = Field(default=1.0, gt=0.0, le=1.0)
     """Share of the training documents to learn from; a smaller share is part of a larger one."""
 
 
@@ -38,10 +37,10 @@ class TokenizingConfig:
 
     tokenizer: str | None = None
     """vocab.txt, tokenizer.json or a folder with one of them; by default one is trained on the training documents."""
-    vocab_size: Annotated[int, arg(name="vocab")] = Field(default=30_000, ge=64)
+    vocab_size: int = Field(default=30_000, ge=64)
     """Words and word pieces of a vocabulary that is trained."""
-    cased: bool = False
-    """Keep case and accents, in a vocabulary that is trained."""
+    lowercase: bool = True
+    """Fold case and accents, as uncased BERT does, in a vocabulary that is trained."""
     max_length: int = Field(default=128, ge=8)
     """Tokens of a sequence, the markers [CLS] and [SEP] included."""
     pack: bool = True

@@ -49,6 +49,6 @@ def open_corpus(name: str, config: CorpusConfig | None = None) -> Corpus:
     counts = {role: len(numbers) for role, numbers in roles.items()}
     held = (
         f"{len(texts):,} documents: {counts['train']:,} to learn from, {counts['validation']:,} for validation and "
-        f"{counts['test']:,} for test were held out by seed {config.seed}"
+        f"{counts['test']:,} for test were held out by seed {config.split_seed}"
     )
     return Corpus(Documents(name, texts, documents.fingerprint, [*documents.notes, *cut, held]), roles, config)

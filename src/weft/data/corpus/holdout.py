@@ -40,14 +40,16 @@ def hold_out(texts: list[str], config: CorpusConfig, name: str) -> dict[str, Ind
     free = np.arange(len(texts))
     parts: dict[str, Index] = {}
     for role, share in (("test", config.test_fraction), ("validation", config.val_fraction)):
-        taken = _cut([texts[number] for number in free], share, noise.key(config.seed, role))
+        taken = _cut([texts[number] for number in free], share, noise.key(config.split_seed, role))
         parts[role], free = free[taken], free[~taken]
         if not len(parts[role]) or not len(free):
             raise WeftError(
                 f"{name} has too few different texts to hold some out for validation and for test "
                 f"({len(set(texts))}; a text and phrases of it stay together); give it more text"
             )
-    kept = noise.permutation(noise.key(config.seed, "share"), len(free))[: max(1, round(config.share * len(free)))]
+    kept = noise.permutation(noise.key(config.split_seed, "share"), len(free))[
+        : max(1, round(config.train_fraction * len(free)))
+    ]
     return {"train": free[np.sort(kept)], "validation": parts["validation"], "test": parts["test"]}
 
 

@@ -26,10 +26,10 @@ def tokenizer_of(corpus: Corpus, config: TokenizingConfig) -> Tokenizer:
 
     def build() -> dict[str, torch.Tensor]:
         check_alphabet(texts, config, corpus.name)
-        made = train_tokenizer(texts, config.vocab_size, lowercase=not config.cased)
+        made = train_tokenizer(texts, config.vocab_size, lowercase=config.lowercase)
         return {"json": torch.frombuffer(bytearray(made.content().encode()), dtype=torch.uint8)}
 
-    key = digest("vocabulary, all letters", str(config.vocab_size), str(config.cased), *texts)
+    key = digest("vocabulary, all letters", str(config.vocab_size), str(not config.lowercase), *texts)
     stored = Cache().get(key, f"vocabulary of the corpus {corpus.name}", build)["json"]
     return Tokenizer(Library.from_str(stored.numpy().tobytes().decode()))
 
@@ -45,12 +45,12 @@ def sample(texts: list[str], letters: int) -> list[str]:
 
 def check_alphabet(texts: list[str], config: TokenizingConfig, name: str) -> None:
     """Refuse a vocabulary that has no room for the letters: each is an entry at the start of a word and one inside."""
-    letters = len(alphabet(texts, lowercase=not config.cased))
+    letters = len(alphabet(texts, lowercase=config.lowercase))
     need = len(MARKERS) + 2 * letters
     if need > config.vocab_size:
         raise WeftError(
             f"a vocabulary of {config.vocab_size:,} is smaller than the alphabet of {name}: its {letters:,} letters "
-            f"need {need:,} entries before the first word; use --vocab {4 * need} or more"
+            f"need {need:,} entries before the first word; use --vocab-size {4 * need} or more"
         )
 
 

@@ -57,7 +57,7 @@ class Source:
 
 
 def open_source(name: str | Path, config: SourceConfig | None = None, **options: Any) -> Source:
-    """Open `digits`, a path, or `hub:NAME`; options are those of SourceConfig (seed, target, on_bad, ...)."""
+    """Open `digits`, a path, or `hub:NAME`; options are those of SourceConfig (split_seed, target, on_bad, ...)."""
     config = SourceConfig(**options) if config is None else config
     opening = Opening(read(str(name), config), str(name), config)
     return Source(
@@ -146,10 +146,11 @@ class Opening:
         parts = self._cut_memory(roles, table) if isinstance(table, Table) else self._cut_stream(roles, table)
         if roles.validation:
             parts["validation"] = self._whole(roles.validation)
+            self.notes.append(f"{roles.validation!r} serves for choices, {roles.test!r} for the final figures")
         if roles.test:
             parts["test"] = self._whole(roles.test)
         else:
-            share, seed = self.config.test_fraction, self.config.seed
+            share, seed = self.config.test_fraction, self.config.split_seed
             self.notes.append(f"no test split: {share:.0%} of the rows were held out for test by seed {seed}")
         ordered = {role: parts[role] for role in ROLES}
         return ordered | {f"{name}-stored" if name in ROLES else name: self._whole(name) for name in roles.others}
@@ -185,7 +186,7 @@ class Opening:
         return taken, how
 
     def _drawn(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
-        stream = noise.key(self.config.seed, role)
+        stream = noise.key(self.config.split_seed, role)
         strata = targets if self.labels.classes else None
         if table.groups is not None:
             groups = np.unique(table.groups[rows].astype(str), return_inverse=True)[1]
@@ -205,7 +206,7 @@ class Opening:
         shares = {role: share for role, share in wanted.items() if own[role] is None}
         parts: dict[str, Split] = {}
         for role in ("train", *shares):
-            keep = stream_cut(role, shares, self.config.seed, bad)
+            keep = stream_cut(role, shares, self.config.split_seed, bad)
             parts[role] = self._streamed(shards, keep, f"{roles.train}, rows drawn by seed")
         if "validation" in shares:
             total = len(parts["train"]) + len(parts["validation"])
@@ -216,7 +217,7 @@ class Opening:
         table = self.reading.tables[name]
         if isinstance(table, Table):
             return MemorySplit(table, *self._checked(name, table), name)
-        return self._streamed(table, stream_cut("train", {}, self.config.seed, self._bad_rows(table)), name)
+        return self._streamed(table, stream_cut("train", {}, self.config.split_seed, self._bad_rows(table)), name)
 
     def _streamed(self, shards: Shards, keep: Any, origin: str) -> StreamSplit:
         split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin)

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from weft.errors import WeftError
+from weft.data.config import byte_count
 from weft.machine import Lock
 
 Tensors = dict[str, Tensor]
@@ -46,7 +46,7 @@ class Cache:
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
         self.folder = folder or Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
-        self.limit = limit if limit is not None else _limit(os.environ.get("WEFT_CACHE_LIMIT", ""))
+        self.limit = limit if limit is not None else _limit(os.environ.get("WEFT_CACHE_LIMIT", "").strip())
 
     def get(self, key: str, about: str, build: Callable[[], Tensors]) -> Tensors:
         """The entry `key`, built and stored if it is not there; `about` says what it is, for listings."""
@@ -115,13 +115,8 @@ class Cache:
 
 
 def _limit(text: str) -> int:
-    """A number of bytes, perhaps with K, M, G or T behind it for the powers of 1,024."""
-    if not text.strip():
-        return LIMIT
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper().replace(" ", ""))
-    if found is None:
-        raise WeftError(f"WEFT_CACHE_LIMIT is {text!r}; give a number of bytes, or one such as 500M or 2G")
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2] or " "))
+    """The number of bytes that the environment names, or the usual one."""
+    return byte_count(text, "WEFT_CACHE_LIMIT") if text else LIMIT
 
 
 def _load(path: Path) -> Tensors | None:

@@ -31,10 +31,10 @@ EACH = {
     "flip": AugmentConfig(flip=True),
     "crop": AugmentConfig(crop_padding=4),
     "resized crop": AugmentConfig(resized_crop=(0.35, 1.0)),
-    "colour jitter": AugmentConfig(jitter=0.4),
+    "colour jitter": AugmentConfig(color_jitter=0.4),
     "TrivialAugment": AugmentConfig(policy="trivial"),
     "RandAugment": AugmentConfig(policy="rand"),
-    "erasing": AugmentConfig(erasing=1.0),
+    "erasing": AugmentConfig(reprob=1.0),
     "Mixup": AugmentConfig(mixup=1.0),
     "CutMix": AugmentConfig(cutmix=1.0),
 }
@@ -103,13 +103,13 @@ def sheet_path(name: str, asked: Path | None) -> Path:
         numbered = (Path(f"{name}-{number}.png") for number in itertools.count(2))
         return next(path for path in itertools.chain([Path(f"{name}.png")], numbered) if _free(path))
     if asked.suffix.lower() != ".png":
-        raise WeftError(f"--sheet {asked}: a sheet is a PNG file; call it {asked.name or 'sheet'}.png")
+        raise WeftError(f"--output {asked}: a sheet is a PNG file; call it {asked.name or 'sheet'}.png")
     if not _free(asked):
-        raise WeftError(f"--sheet {asked} exists and is no sheet of weft's; give another name, or remove it")
+        raise WeftError(f"--output {asked} exists and is no sheet of weft's; give another name, or remove it")
     try:
         asked.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WeftError(f"--sheet {asked}: the folder cannot be made ({error.strerror}); give another") from error
+        raise WeftError(f"--output {asked}: the folder cannot be made ({error.strerror}); give another") from error
     return asked
 
 

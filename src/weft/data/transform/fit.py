@@ -76,7 +76,7 @@ def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     train = source.splits["train"]
     shapes = _shapes(train)
     channels = config.channels or next(iter(shapes))[0]
-    size = config.size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
+    size = config.img_size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
     plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
     if config.normalize == "unit":
         return plain

@@ -58,9 +58,9 @@ def solve(config: NetworkConfig, match: str, budget: float) -> NetworkConfig:
             closest = found
     if closest is None:
         least = count(resized(config, Shape(1, 0, 1)))
-        raise Unmatched(f"cannot meet {budget:,.0f} {words}: its smallest size has {least:,}; raise --budget to that")
+        raise Unmatched(f"cannot meet {budget:,.0f} {words}: its smallest size has {least:,}; raise --amount to that")
     near = count(closest)
-    raise Unmatched(f"cannot meet {budget:,.0f} {words} within 3 %: its nearest size has {near:,}; use --budget {near}")
+    raise Unmatched(f"cannot meet {budget:,.0f} {words} within 3 %: its nearest size has {near:,}; use --amount {near}")
 
 
 def depths(config: NetworkConfig, growth: float) -> Iterator[int]:

@@ -26,8 +26,8 @@ from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
 from weft.training.config import (
     STRICT,
-    BudgetConfig,
     Count,
+    DurationConfig,
     ExecutionConfig,
     Natural,
     ObjectiveConfig,
@@ -48,22 +48,23 @@ TRIALS = 3
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ComparisonConfig:
-    """What to compare, on what, and under which budget."""
+    """What to compare, on what, and what is held equal."""
 
     source: Positional[str] = "digits"
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     models: str = "families"
     """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
     match: Literal["params", "macs", "seconds", "none"] = "params"
-    """The quantity held equal among candidates: parameters, multiply-adds, seconds of training, or nothing."""
-    budget: str | None = None
-    """How much of it: 100000, 1M or 2e6 parameters or multiply-adds; 90s or 4m for seconds. Default: by input size."""
+    """Quantity held equal: parameters, multiply-adds, seconds of training, or nothing."""
+    amount: str | None = None
+    """How much of it: 100k, 1M or 2e6 parameters or multiply-adds, 90s or 4m of training a run; by default what suits
+    the inputs' size."""
     seeds: Count = 3
-    """Runs of each candidate; verdicts that claim a difference are called preliminary below 5."""
+    """Runs of each candidate; below 5, verdicts that claim a difference are called preliminary."""
     trials: Natural | None = None
-    """Learning rates tried for each candidate in a quarter of a run each; default 3, and 0 for the embedded sources."""
+    """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0."""
     epochs: Positive | None = None
-    """Passes over the training split; default 10, but at least 300 steps, and 300 for the embedded sources."""
+    """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 300 steps."""
     steps: Count | None = None
     """Batches instead of epochs."""
     controls: bool = True
@@ -87,16 +88,16 @@ class ComparisonConfig:
         if self.match == "seconds" and (self.epochs is not None or self.steps is not None):
             raise WeftError("--match seconds takes its steps from the clock; leave out --epochs and --steps")
         if self.match == "seconds":
-            if self.budget is None:
-                raise WeftError("--match seconds needs --budget, the training time of each run: 90s or 4m for instance")
-            seconds(self.budget)
-        if self.match == "none" and self.budget is not None:
-            raise WeftError("--budget needs --match params, macs or seconds: what shall be equal?")
-        self.amount()
+            if self.amount is None:
+                raise WeftError("--match seconds needs --amount, the training time of each run: 90s or 4m for instance")
+            seconds(self.amount)
+        if self.match == "none" and self.amount is not None:
+            raise WeftError("--amount needs --match params, macs or seconds: what shall be equal?")
+        self.count()
 
-    def amount(self) -> float | None:
-        """The budget as a number of parameters or multiply-adds."""
-        return None if self.budget is None or self.match in ("seconds", "none") else quantity(self.budget)
+    def count(self) -> float | None:
+        """The amount as a number of parameters or multiply-adds."""
+        return None if self.amount is None or self.match in ("seconds", "none") else quantity(self.amount)
 
 
 UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
@@ -110,7 +111,7 @@ def quantity(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 1 <= value < math.inf:
-        raise WeftError(f"--budget {text} is not a number of parameters or multiply-adds; write 100000, 250k or 1.5M")
+        raise WeftError(f"--amount {text} is not a number of parameters or multiply-adds; write 100000, 250k or 1.5M")
     return value
 
 
@@ -124,7 +125,7 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         before = earlier(folder, say)
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         require_same_source(before, facts, folder)
-        candidates = make_candidates(facts, asked.models, asked.match, asked.amount(), asked.controls, asked.baseline)
+        candidates = make_candidates(facts, asked.models, asked.match, asked.count(), asked.controls, asked.baseline)
         study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
@@ -166,7 +167,7 @@ def require_same_source(before: dict[str, Any], facts: Facts, folder: Path) -> N
 
 
 def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
-    """Under a budget of seconds, and on a GPU, runs never share the machine; else the clock decides."""
+    """Where seconds are held equal, and on a GPU, runs never share the machine; else the clock decides."""
     if asked.jobs is not None or len(pool.workers) == 1:
         pool.threads = max(1, pool.cores // len(pool.workers))
         return
@@ -181,7 +182,7 @@ def plan_comparison(
     ordered = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
     shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
     jobs = [
-        Job(candidate.name, with_share(run_config(asked, candidate, seed, facts.rows), share), facts.fingerprint)
+        Job(candidate.name, with_fraction(run_config(asked, candidate, seed, facts.rows), share), facts.fingerprint)
         for share in shares
         for seed in range(asked.seeds)
         for candidate in ordered
@@ -195,14 +196,14 @@ def plan_comparison(
     return Study(folder, title, facts, candidates, jobs, asked.match, budget_words(asked, candidates), command)
 
 
-def with_share(config: RunConfig, share: float) -> RunConfig:
-    return config if share == 1 else replace(config, reading=replace(config.reading, share=share))
+def with_fraction(config: RunConfig, share: float) -> RunConfig:
+    return config if share == 1 else replace(config, reading=replace(config.reading, train_fraction=share))
 
 
 def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
     """The budget for a heading."""
     if asked.match == "seconds":
-        return f"{asked.budget} of training each"
+        return f"{asked.amount} of training each"
     if asked.match == "none":
         return "each at its named size"
     counts = [candidate.count[asked.match] for candidate in candidates if asked.match in candidate.count]
@@ -213,7 +214,7 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
 def run_config(asked: ComparisonConfig, candidate: Candidate | None, seed: int, rows: int) -> RunConfig:
     """The configuration of one run."""
     steps = steps_of(asked, rows)
-    evaluations = replace(asked.execution, eval_every=max(1.0, steps_per_evaluation(asked, steps, rows)))
+    evaluations = replace(asked.execution, eval_every=steps_per_evaluation(asked, steps, rows))
     return RunConfig(
         source=asked.source,
         model=candidate.model if candidate else "",
@@ -224,7 +225,7 @@ def run_config(asked: ComparisonConfig, candidate: Candidate | None, seed: int, 
         augment=asked.augment,
         optimisation=replace(asked.optimisation, lr=asked.optimisation.lr or short_run_rate(asked.optimisation.opt)),
         objective=asked.objective,
-        budget=BudgetConfig(budget=asked.budget) if asked.match == "seconds" else BudgetConfig(steps=steps),
+        duration=DurationConfig(time=asked.amount) if asked.match == "seconds" else DurationConfig(steps=steps),
         execution=evaluations,
     )
 
@@ -239,9 +240,10 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
     return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
 
 
-def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> float:
-    """Epochs between evaluations that give a curve of about fifteen points."""
-    return round(steps / max(1, rows // asked.optimisation.batch_size) / EVALUATIONS)
+def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
+    """Steps between evaluations, in whole epochs, that give a curve of about fifteen points."""
+    an_epoch = max(1, rows // asked.optimisation.batch_size)
+    return an_epoch * max(1, round(steps / an_epoch / EVALUATIONS))
 
 
 def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
@@ -255,7 +257,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
     tried = [
         Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
         for job in study.jobs
-        if job.seed == 0 and job.config.reading.share == 1 and job.candidate in learnt
+        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
         for rate in rates(job.config.optimisation.opt, trials)
     ]
     say(f"{trials} learning rates for each candidate, judged on the validation split")

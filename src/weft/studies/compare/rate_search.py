@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weft.studies.engine.study import Job, Study
-from weft.training.config import BudgetConfig, RunConfig, seconds
+from weft.training.config import DurationConfig, RunConfig, seconds
 
 STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
 
@@ -34,13 +34,13 @@ def rates(optimiser: str, count: int) -> list[float]:
 
 def trial(config: RunConfig, rate: float) -> RunConfig:
     """A quarter of the run, at a given rate: what its schedule does in all of its steps, it does in that quarter."""
-    whole = config.budget
-    if whole.budget is not None:
-        short = BudgetConfig(budget=f"{seconds(whole.budget) / SHARE:g}s")
+    whole = config.duration
+    if whole.time is not None:
+        short = DurationConfig(time=f"{seconds(whole.time) / SHARE:g}s")
     else:
         assert whole.steps is not None
-        short = BudgetConfig(steps=max(1, whole.steps // SHARE))
-    return replace(config, optimisation=replace(config.optimisation, lr=rate), budget=short)
+        short = DurationConfig(steps=max(1, whole.steps // SHARE))
+    return replace(config, optimisation=replace(config.optimisation, lr=rate), duration=short)
 
 
 def best_rates(study: Study, tried: list[Job]) -> dict[str, float]:

@@ -156,9 +156,9 @@ class Study:
     def known_plan(self, job: Job, threads: int) -> Plan | None:
         """The plan of a run that differs by its seed alone, so that one probe serves all seeds.
 
-        Not under a budget of time: there one disturbed probe would give all seeds the wrong number of steps.
+        Not where a time was asked for: there one disturbed probe would give all seeds the wrong number of steps.
         """
-        if job.config.budget.budget is not None:
+        if job.config.duration.time is not None:
             return None
         for other in self.jobs:
             folder = self.run_folder(other)
@@ -193,7 +193,7 @@ class Study:
 
 
 def listed(job: Job) -> StoredRun:
-    return StoredRun(job.candidate, job.part, job.seed, job.config.reading.share, job.name)
+    return StoredRun(job.candidate, job.part, job.seed, job.config.reading.train_fraction, job.name)
 
 
 def read_study(folder: Path) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
-from weft.training.config import BudgetConfig, OptimisationConfig, ReadingConfig, RunConfig
+from weft.training.config import DurationConfig, OptimisationConfig, ReadingConfig, RunConfig
 from weft.training.storage.predictions import read_predictions
 from weft.training.storage.run_folder import RunFolder, open_run
 
@@ -179,9 +179,9 @@ def configure(source: str, side: Side, seed: int, steps: int) -> RunConfig:
         model="mlp",
         network=side.network,
         seed=seed,
-        reading=ReadingConfig(share=side.share),
+        reading=ReadingConfig(train_fraction=side.share),
         optimisation=OptimisationConfig(**{"batch_size": 64, **side.optimisation}),
-        budget=BudgetConfig(steps=steps),
+        duration=DurationConfig(steps=steps),
     )
 
 

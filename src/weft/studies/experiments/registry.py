@@ -24,7 +24,7 @@ class Request:
     command: str
     say: Say
     scale: str = "cpu"
-    budget: str | None = None
+    pretrain_time: str | None = None
     tasks: tuple[str, ...] = ()
     encoder: str | None = None
 
@@ -120,7 +120,7 @@ def run_text_table(name: str, request: Request) -> None:
     from weft.studies.experiments.text_tables.scales import find_scale
     from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 
-    scale = at_scale(EXPERIMENTS[name], find_scale(request.scale), request.steps, request.budget)
+    scale = at_scale(EXPERIMENTS[name], find_scale(request.scale), request.steps, request.pretrain_time)
     asked = Asked(
         EXPERIMENTS[name],
         scale,

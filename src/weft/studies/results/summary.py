@@ -238,9 +238,6 @@ def environment(results: list[Result]) -> dict[str, Any]:
     return next((dict(r.record["environment"]) for r in results if r.record and "torch" in r.record["environment"]), {})
 
 
-FLAGS = {("reading", "seed"): "split-seed"}  # where a flag is not called as its field
-
-
 def command_of(record: dict[str, Any] | None) -> str:
     """The command that repeats a run: `weft train SOURCE --model NAME …`, every setting that is not the default."""
     if record is None:
@@ -255,7 +252,7 @@ def command_of(record: dict[str, Any] | None) -> str:
     for section, fields in config.items():
         for name, value in fields.items() if isinstance(fields, dict) and section != "network" else ():
             if value != usual[section].get(name):
-                words += flag(FLAGS.get((section, name), name.replace("_", "-")), value)
+                words += flag(name.replace("_", "-"), value)
     return shlex.join(words)
 
 

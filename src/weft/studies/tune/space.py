@@ -44,19 +44,19 @@ class Range:
 
 
 SPACE: dict[str, Range] = {
-    "rate": Range("log", 1e-4, 3e-2),
-    "decay": Range("log", 1e-4, 0.5),
-    "batch": Range("choice", choices=(32, 64, 128, 256)),
+    "lr": Range("log", 1e-4, 3e-2),
+    "weight_decay": Range("log", 1e-4, 0.5),
+    "batch_size": Range("choice", choices=(32, 64, 128, 256)),
     "width": Range("log", 0.5, 2.0),  # times the named width
     "depth": Range("int", 1, 12),
-    "patch": Range("choice", choices=(1, 2, 4, 8, 16)),
-    "dropout": Range("float", 0.0, 0.3),
+    "patch_size": Range("choice", choices=(1, 2, 4, 8, 16)),
+    "drop_rate": Range("float", 0.0, 0.3),
     "smoothing": Range("float", 0.0, 0.2),
     "crop_padding": Range("int", 0, 4),
     "flip": Range("choice", choices=(False, True)),
     "mixup": Range("float", 0.0, 0.8),
 }
-USUAL = "rate,decay,width,depth"
+USUAL = "lr,weight_decay,width,depth"
 DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # module: package
 
 
@@ -75,7 +75,7 @@ def parse_space(words: str) -> list[str]:
 
 def usable(names: list[str], network: NetworkConfig) -> list[str]:
     """The settings that this network has: no depth where it is fixed, no patch or pictures where there are none."""
-    absent = set() if isinstance(network, ImageTokensConfig) else {"patch"}
+    absent = set() if isinstance(network, ImageTokensConfig) else {"patch_size"}
     absent |= set() if depth_of(network) is not None else {"depth"}
     absent |= set() if network.input == "image" else {"crop_padding", "flip", "mixup"}
     return [name for name in names if name not in absent]
@@ -83,13 +83,7 @@ def usable(names: list[str], network: NetworkConfig) -> list[str]:
 
 def apply(config: RunConfig, network: NetworkConfig, values: dict[str, Any]) -> RunConfig:
     """The configuration with tuned values; `network` is the named network, sized to the data."""
-    optimisation: dict[str, Any] = {}
-    if "rate" in values:
-        optimisation["lr"] = values["rate"]
-    if "decay" in values:
-        optimisation["weight_decay"] = values["decay"]
-    if "batch" in values:
-        optimisation["batch_size"] = values["batch"]
+    optimisation = {name: values[name] for name in ("lr", "weight_decay", "batch_size") if name in values}
     augment = {name: values[name] for name in ("crop_padding", "flip", "mixup") if name in values}
     smoothing = {"smoothing": values["smoothing"]} if "smoothing" in values else {}
     return replace(
@@ -104,16 +98,16 @@ def apply(config: RunConfig, network: NetworkConfig, values: dict[str, Any]) -> 
 def changes(network: NetworkConfig, values: dict[str, Any]) -> dict[str, Any]:
     """What differs from the named network: width and depth in its proportions, patch, dropout."""
     found: dict[str, Any] = {}
-    if "patch" in values and isinstance(network, ImageTokensConfig):
-        found["patch_size"] = values["patch"]
-        network = network.replaced(patch_size=values["patch"])
+    if "patch_size" in values and isinstance(network, ImageTokensConfig):
+        found["patch_size"] = values["patch_size"]
+        network = network.replaced(patch_size=values["patch_size"])
     if "width" in values or "depth" in values:
         depth = values.get("depth") or depth_of(network) or 1
         sized = resized(network, Shape(main_width(network, values.get("width", 1.0)), 0, depth))
         before = dataclasses.asdict(network)
         found |= {key: value for key, value in dataclasses.asdict(sized).items() if value != before[key]}
-    if "dropout" in values:
-        found["drop_rate"] = values["dropout"]
+    if "drop_rate" in values:
+        found["drop_rate"] = values["drop_rate"]
     return found
 
 

@@ -40,9 +40,9 @@ class FinetuneConfig(RunConfig):
     thawing: ThawingConfig = ThawingConfig()
     optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01, sched="linear")
     patience: Count | None = None
-    """Stop after so many evaluations without a better one on the validation split; None trains to the end."""
+    """Stop after so many evaluations without a better one on the validation split; by default trains to the end."""
     test_split: str | None = None
-    """Split to report on; by default the labelled test split. GLUE's published figures are on `validation`."""
+    """Split for the final figures; by default the labelled test split. GLUE's published figures are on `validation`."""
 
 
 def name_of(config: FinetuneConfig) -> str:

@@ -119,17 +119,14 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
 
 
 def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:
-    """The split that `report` stands for."""
+    """The split that `test` stands for."""
     if split != "test" or config.test_split is None:
         return split
-    if source.splits["test"].origin == config.test_split:  # it is what the source reports on anyway
-        return "test"
-    if config.test_split not in source.splits or not source.splits[config.test_split].labelled:
-        known = [
-            name for name, found in source.splits.items() if found.labelled and name not in ("train", "validation")
-        ]
-        raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {', '.join(known)}")
-    return config.test_split
+    stored = {found.origin: name for name, found in source.splits.items() if found.labelled and name != "train"}
+    if config.test_split not in stored:  # by the names on disk: what is held out here has none
+        known = ", ".join(origin for origin in stored if not origin.startswith("held out"))
+        raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {known or 'none'}")
+    return stored[config.test_split]
 
 
 def evaluate_finetuned(

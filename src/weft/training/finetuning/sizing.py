@@ -65,7 +65,7 @@ def transform_of(config: FinetuneConfig, start: Start, source: Source) -> Transf
         return start.transform
     assert isinstance(start.network, ImageConfig)
     channels: Any = start.network.in_chans
-    return fit(source, replace(config.transform, size=start.network.img_size[0], channels=channels))
+    return fit(source, replace(config.transform, img_size=start.network.img_size[0], channels=channels))
 
 
 def size_network(config: FinetuneConfig, start: Start, source: Source, transform: Transform) -> NetworkConfig:

@@ -109,13 +109,12 @@ def concerned(kind: Kind, norms: Norms) -> str:
 def at_chance(record: dict[str, Any]) -> str | None:
     """A sentence about a finished run that learnt nothing, by its training loss or by its answers; else None."""
     if not record.get("beats_constant_guess", True):
-        return "it never left chance: the training loss stayed that of a guess"
+        return "it has not learnt anything: the training loss stayed that of a guess"
     metrics = record["metrics"]
     chance, low = metrics.get("chance"), metrics.get("accuracy_interval", [1.0])[0]
     if chance is not None and low <= chance:
-        return (
-            f"it never left chance: {metrics['accuracy']:.1%} is no more than naming the commonest class ({chance:.1%})"
-        )
+        found = f"{metrics['accuracy']:.1%}"
+        return f"it has not learnt anything: {found} is no more than naming the commonest class ({chance:.1%})"
     return None
 
 

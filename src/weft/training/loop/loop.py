@@ -93,7 +93,7 @@ def update(run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = 
     run.net.train()
     device, objective = run.team.device, run.objective
     count = objective.count(batch.targets.to(device), batch.size, run.team.sum)
-    parts = micro_batches(batch, run.config.optimisation.accumulate)
+    parts = micro_batches(batch, run.config.optimisation.grad_accum_steps)
     total = torch.zeros((), device=device)
     for number, part in enumerate(parts):
         more = number + 1 < len(parts)
@@ -105,7 +105,9 @@ def update(run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = 
         total += share.detach()
     scaling.undo(run.core)
     probe = NormProbe(run.core) if measure else None
-    norm = torch.nn.utils.clip_grad_norm_(run.core.parameters(), run.config.optimisation.clip or math.inf, foreach=True)
+    norm = torch.nn.utils.clip_grad_norm_(
+        run.core.parameters(), run.config.optimisation.clip_grad or math.inf, foreach=True
+    )
     # on a GPU a look at the norm waits for the device, so there it is only taken with the measurements
     sound = bool(torch.isfinite(norm)) if measure or scaling.on or device.type == "cpu" else True
     left_out = scaling.overflowed(sound)

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pydantic.dataclasses import dataclass
-from tyro.conf import Positional, arg
+from tyro.conf import Positional
 
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.training.config import STRICT, BudgetConfig, ExecutionConfig, Fraction, Natural, OptimisationConfig, Overrides
+from weft.training.config import (
+    STRICT,
+    DurationConfig,
+    ExecutionConfig,
+    Fraction,
+    Natural,
+    OptimisationConfig,
+    Overrides,
+)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class MaskingConfig:
     """What the network has to guess. The defaults are BERT's (Devlin et al. 2018), without next sentences."""
 
-    masked: Annotated[Fraction, arg(name="mask-share")] = 0.15
+    mask_fraction: Fraction = 0.15
     """Share of the tokens to guess; 0 leaves next-sentence prediction alone."""
-    hidden: Annotated[float, arg(name="mask-hidden")] = 0.8
+    mask_hidden: float = 0.8
     """Share of those that are replaced by [MASK]."""
-    random: Annotated[float, arg(name="mask-random")] = 0.1
+    mask_random: float = 0.1
     """Share of those that are replaced by a random word; the rest stay as they are."""
     whole_words: bool = False
     """Mask all pieces of a word or none."""
@@ -29,10 +37,10 @@ class MaskingConfig:
     """Sequences are pairs, half of them torn apart, and the network says which (next-sentence prediction)."""
 
     def __post_init__(self) -> None:
-        if not (self.hidden >= 0 and self.random >= 0 and self.hidden + self.random <= 1):
+        if not (self.mask_hidden >= 0 and self.mask_random >= 0 and self.mask_hidden + self.mask_random <= 1):
             raise WeftError("--mask-hidden and --mask-random are shares that add up to at most 1")
-        if not self.masked and not self.next_sentence:
-            raise WeftError("nothing is left to learn: use --mask-share 0.15, or --next-sentence")
+        if not self.mask_fraction and not self.next_sentence:
+            raise WeftError("nothing is left to learn: use --mask-fraction 0.15, or --next-sentence")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -53,5 +61,5 @@ class PretrainConfig:
     transform: TokenizingConfig = TokenizingConfig()
     masking: MaskingConfig = MaskingConfig()
     optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01)
-    budget: BudgetConfig = BudgetConfig()
+    duration: DurationConfig = DurationConfig()
     execution: ExecutionConfig = ExecutionConfig()

@@ -56,7 +56,7 @@ class PretrainInputs:
     @cached_property
     def objective(self) -> WordObjective:
         masking = self.config.masking
-        return WordObjective(self.network.vocab_size, masking.masked > 0, masking.next_sentence)
+        return WordObjective(self.network.vocab_size, masking.mask_fraction > 0, masking.next_sentence)
 
     @cached_property
     def store(self) -> CorpusStore:
@@ -97,7 +97,7 @@ class PretrainInputs:
     def create(self) -> Pretraining:
         masking = self.config.masking
         return create_pretraining(
-            self.network, self.config.seed, masked=masking.masked > 0, next_sentence=masking.next_sentence
+            self.network, self.config.seed, masked=masking.mask_fraction > 0, next_sentence=masking.next_sentence
         )
 
     def groups(self, core: Pretraining) -> Groups:
@@ -108,14 +108,16 @@ class PretrainInputs:
         if role not in self.sequences:
             raise WeftError(f"a corpus has no split {role!r}; use train, validation or test")
         asked, sequences = self.config.masking, self.sequences[role]
-        masking = Masking.of(self.tokenizer, asked.masked, asked.hidden, asked.random, asked.whole_words)
+        masking = Masking.of(
+            self.tokenizer, asked.mask_fraction, asked.mask_hidden, asked.mask_random, asked.whole_words
+        )
         train = role == "train"
         assemble = MaskedBatch(
             sequences,
             masking,
             self.tokenizer.pad_id,
             self.config.transform.max_length,
-            seed=self.config.seed if train else self.config.reading.seed,  # runs of all seeds are asked the same
+            seed=self.config.seed if train else self.config.reading.split_seed,  # runs of all seeds are asked the same
             role=None if train else role,
         )
         return masked_batches(sequences, assemble, self.config.optimisation.batch_size, self.config.seed, rank, world)

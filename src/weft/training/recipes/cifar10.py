@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.data.config import AugmentConfig
-from weft.training.config import BudgetConfig, ObjectiveConfig, OptimisationConfig, OptimiserName, RunConfig
+from weft.training.config import DurationConfig, ObjectiveConfig, OptimisationConfig, OptimiserName, RunConfig
 
 RECIPES = ("mlp", "lenet", "resnet", "rcnn", "vit", "mixer", "gmlp")
 
@@ -21,7 +21,7 @@ def run(
         augment=AugmentConfig(crop_padding=4, flip=True),
         optimisation=OptimisationConfig(batch_size=128, opt=opt, lr=lr, weight_decay=0.05),
         objective=ObjectiveConfig(smoothing=0.1),
-        budget=BudgetConfig(epochs=epochs),
+        duration=DurationConfig(epochs=epochs),
     )
 
 
@@ -32,7 +32,7 @@ def short(model: str, steps: int, lr: float) -> RunConfig:
         model=model,
         augment=AugmentConfig(crop_padding=4, flip=True),
         optimisation=OptimisationConfig(batch_size=64, lr=lr, weight_decay=0.05),
-        budget=BudgetConfig(steps=steps),
+        duration=DurationConfig(steps=steps),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.data.config import AugmentConfig
-from weft.training.config import BudgetConfig, OptimisationConfig, RunConfig
+from weft.training.config import DurationConfig, OptimisationConfig, RunConfig
 
 RECIPES = ("mlp", "lenet", "resnet", "rcnn", "vit", "mixer", "gmlp")
 
@@ -19,8 +19,8 @@ def run(model: str, network: dict[str, Any], epochs: float = 60, lr: float = 2e-
         model=model,
         network=network,
         augment=AugmentConfig(crop_padding=crop),
-        optimisation=OptimisationConfig(batch_size=64, lr=lr, weight_decay=0.05, model_ema=0.99),
-        budget=BudgetConfig(epochs=epochs),
+        optimisation=OptimisationConfig(batch_size=64, lr=lr, weight_decay=0.05, model_ema_decay=0.99),
+        duration=DurationConfig(epochs=epochs),
     )
 
 

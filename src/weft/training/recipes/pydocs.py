@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.data.config import TransformConfig
-from weft.training.config import BudgetConfig, OptimisationConfig, RunConfig
+from weft.training.config import DurationConfig, OptimisationConfig, RunConfig
 
 RECIPES = ("lstm", "conv", "bert", "gmlp", "mixer")
 
@@ -18,7 +18,7 @@ def run(model: str, network: dict[str, Any] | None = None, epochs: float = 8, lr
         network={"drop_rate": 0.1, **(network or {})},
         transform=TransformConfig(max_length=64, vocab_size=4096),
         optimisation=OptimisationConfig(batch_size=64, lr=lr, weight_decay=0.05),
-        budget=BudgetConfig(epochs=epochs),
+        duration=DurationConfig(epochs=epochs),
     )
 
 

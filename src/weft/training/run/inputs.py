@@ -157,7 +157,7 @@ def open_data(config: RunConfig) -> Opened:
 
 def read_source(config: RunConfig) -> Source:
     """The source that a configuration names, with the share of its training rows that is to be learnt from."""
-    return thinned(open_source(config.source, config.reading), config.reading.share)
+    return thinned(open_source(config.source, config.reading), config.reading.train_fraction)
 
 
 def thinned(source: Source, share: float) -> Source:
@@ -166,8 +166,8 @@ def thinned(source: Source, share: float) -> Source:
         return source
     train = source.splits["train"]
     if not isinstance(train, MemorySplit):
-        raise WeftError(f"--share works on sources held in memory; {source.name} is streamed (raise --memory)")
-    chosen = np.sort(train.order(noise.key(source.config.seed, "share"), 0, max(2, round(share * len(train)))))
+        raise WeftError(f"--train-fraction works on sources held in memory; {source.name} is streamed (raise --memory)")
+    chosen = np.sort(train.order(noise.key(source.config.split_seed, "share"), 0, max(2, round(share * len(train)))))
     less = MemorySplit(train.table, train.rows[chosen], train.targets[chosen], f"{share:.0%} of {train.origin}")
     return replace(source, splits={**source.splits, "train": less})
 
@@ -256,7 +256,7 @@ def size_network(config: RunConfig, source: Source, transform: Transform) -> Net
     try:
         return configured(config.model, **{**shape, **config.network})
     except SideMismatch as error:
-        raise WeftError(f"{error} (--size sets the side, --network patch_size=… the patch)") from error
+        raise WeftError(f"{error} (--img-size sets the side, --network patch_size=… the patch)") from error
 
 
 def create_network(network: NetworkConfig, seed: int) -> Network:

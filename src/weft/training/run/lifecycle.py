@@ -161,7 +161,7 @@ def assemble(
         net=net,
         optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
         objective=inputs.objective,
-        ema=MovingAverage(core, config.optimisation.model_ema) if config.optimisation.model_ema else None,
+        ema=MovingAverage(core, config.optimisation.model_ema_decay) if config.optimisation.model_ema_decay else None,
         train=loaders["train"],
         validation=loaders["validation"],
         store=CheckpointStore(folder.checkpoints),
@@ -220,11 +220,11 @@ def announce(run: Run, inputs: RunInputs, display: Silent) -> None:
 
 def cautions(run: Run) -> list[str]:
     """What a user might not expect of this configuration."""
-    parts = run.config.optimisation.accumulate
+    parts = run.config.optimisation.grad_accum_steps
     if parts == 1 or not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in run.core.modules()):
         return []
     size = -(-run.config.optimisation.batch_size // parts)
-    return [f"batch norm sees micro-batches of {size}, so --accumulate {parts} is not the same as the whole batch"]
+    return [f"batch norm sees micro-batches of {size}: --grad-accum-steps {parts} is not the same as the whole batch"]
 
 
 def train_and_record(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, display: Silent) -> Outcome:

@@ -65,7 +65,7 @@ def check(net: nn.Module, per_example: float, examples: int, states: int, parts:
         )
     raise WeftError(
         f"a step needs about {gigabytes(need)} and {gigabytes(have)} are free; use --batch-size {fitting * parts}, or "
-        f"keep the batch and use --accumulate {-(-examples * parts // fitting)}"
+        f"keep the batch and use --grad-accum-steps {-(-examples * parts // fitting)}"
     )
 
 

@@ -61,14 +61,14 @@ class Plan:
 
 
 def steps_asked(config: AnyConfig, steps_per_epoch: int) -> int | None:
-    """Steps that the budget names, or None for a budget of time."""
-    budget = config.budget
-    if budget.budget is not None:
+    """Steps that were asked for, or None where a time was."""
+    duration = config.duration
+    if duration.time is not None:
         return None
-    if budget.steps is not None:
-        return budget.steps
+    if duration.steps is not None:
+        return duration.steps
     usual = USUAL_EPOCHS if isinstance(config, FinetuneConfig) else DEFAULT_EPOCHS
-    return max(1, math.ceil((budget.epochs or usual) * steps_per_epoch))
+    return max(1, math.ceil((duration.epochs or usual) * steps_per_epoch))
 
 
 def warmup_steps(config: AnyConfig, steps: int, steps_per_epoch: int) -> int:

@@ -52,9 +52,9 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         lr=lr if isinstance(lr, float) else usual_rate(config),
         threads=execution.threads or machine.cores(),
         precision="float32" if execution.precision == "auto" else execution.precision,
-        compile=execution.compile == "yes",
+        compile=bool(execution.compile),
         log_every=execution.log_every or max(10, steps // 1000),
-        eval_every=max(1, round(execution.eval_every * steps_per_epoch)),
+        eval_every=execution.eval_every or steps_per_epoch,
         checkpoint_every=execution.checkpoint_every or steps,
         seconds=0.0,
         memory=0,
@@ -73,11 +73,11 @@ def stop_after(config: AnyConfig, steps_per_epoch: int) -> int | None:
     """Steps without a better evaluation after which to stop."""
     if not isinstance(config, FinetuneConfig) or config.patience is None:
         return None
-    return config.patience * max(1, round(config.execution.eval_every * steps_per_epoch))
+    return config.patience * (config.execution.eval_every or steps_per_epoch)
 
 
 def measure(run: Run, started: float) -> Plan:
-    """The finished plan. `started` is when the command began (perf_counter): a budget of time counts from there.
+    """The finished plan. `started` is when the command began (perf_counter): `--time` counts from there.
 
     Leaves the checkpoint of step 0 behind, and the run as it was.
     """
@@ -95,8 +95,8 @@ def measure(run: Run, started: float) -> Plan:
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
     evaluation = timed(lambda: evaluate_once(run)) * (len(run.validation) if run.validation else 0)
     restore(start, run.core, run.optimiser, run.ema)
-    budget = run.config.budget.budget
-    rest = seconds(budget) - (time.perf_counter() - started) if budget else None
+    asked = run.config.duration.time
+    rest = seconds(asked) - (time.perf_counter() - started) if asked else None
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
@@ -112,11 +112,11 @@ def adopt(run: Run, known: Plan) -> Plan:
 
 def probe_steps(run: Run) -> int:
     """Steps to time: as many as tell, but no more than a small part of a short run."""
-    return STEPS if run.config.budget.budget else max(SKIPPED, min(STEPS, run.plan.steps // 25))
+    return STEPS if run.config.duration.time else max(SKIPPED, min(STEPS, run.plan.steps // 25))
 
 
 def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
-    """Steps, intervals and predictions from the measured seconds; `rest` is what is left of a budget of time."""
+    """Steps, intervals and predictions from the measured seconds; `rest` is what is left of the time asked for."""
     interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
     checkpoint_every = config.execution.checkpoint_every or max(1, math.ceil(interval / step))
     full_step = step + evaluation / plan.eval_every + saving / checkpoint_every
@@ -164,7 +164,7 @@ def evaluate_once(run: Run) -> None:
 
 def predicted_memory(run: Run) -> int:
     """Bytes that the run will take on this process, refused with a sentence when there are not as many."""
-    parts = run.config.optimisation.accumulate
+    parts = run.config.optimisation.grad_accum_steps
     batch = run.train[0]
     per_example = memory.bytes_per_example(run.core, batch)
     examples = -(-len(batch.index) // parts)
@@ -224,8 +224,8 @@ def choose_precision(run: Run, plain: float) -> tuple[Precision, float]:
 
 def expected_seconds(run: Run, step: float) -> float:
     """How long the run will be, as far as it is known now; the same on every rank."""
-    budget = run.config.budget.budget
-    return float(run.team.share(seconds(budget) if budget else run.plan.steps * step))
+    asked = run.config.duration.time
+    return float(run.team.share(seconds(asked) if asked else run.plan.steps * step))
 
 
 def faster_product(run: Run, precision: Precision) -> bool:
@@ -260,7 +260,7 @@ def note(run: Run, what: str, answer: rehearsal.Answer) -> None:
 
 def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, float]:
     """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile."""
-    if run.config.execution.compile != "auto":
+    if run.config.execution.compile is not None:
         return run.plan.compile, eager
     total = expected_seconds(run, eager)
     varying = "mask" in run.train[0].inputs

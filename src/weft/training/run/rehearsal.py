@@ -234,7 +234,7 @@ def rehearsed(folder: Path, device: str, threads: int) -> Run:
 
     config = open_run(folder).config()
     execution = dataclasses.replace(
-        config.execution, strategy="auto", threads=threads, precision="float32", compile="no"
+        config.execution, strategy="auto", threads=threads, precision="float32", compile=False
     )
     config = dataclasses.replace(config, execution=execution)
     team = join(device, "auto")

@@ -1,4 +1,4 @@
-"""The curve of a run on disk: metrics.jsonl (every event), summary.csv (a line an evaluation), TensorBoard events.
+"""The curve of a run on disk: metrics.jsonl (every event), summary.csv (one line per evaluation), TensorBoard events.
 
 Events are appended in an order that depends on the steps alone, so a resumed run cuts the file back to the number of
 events that its checkpoint had seen and writes the rest again.

@@ -83,7 +83,7 @@ class Asked:
     augment: dict[str, Any] = field(default_factory=dict)
     optimisation: dict[str, Any] = field(default_factory=dict)
     objective: dict[str, Any] = field(default_factory=dict)
-    budget: dict[str, Any] = field(default_factory=dict)
+    duration: dict[str, Any] = field(default_factory=dict)
     execution: dict[str, Any] = field(default_factory=dict)
 
 

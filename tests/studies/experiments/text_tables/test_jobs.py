@@ -26,7 +26,7 @@ TASK = replace(FACTS, name="sst2", task="binary", fingerprint="a" * 32)
 
 def asked(name: str, folder: str = "x", **changes) -> Asked:
     experiment = EXPERIMENTS[name]
-    scale = at_scale(experiment, SCALES["cpu"], None, changes.pop("budget", None))
+    scale = at_scale(experiment, SCALES["cpu"], None, changes.pop("time", None))
     tasks = named_tasks(experiment, "pydocs", ("data/sst2",))
     return Asked(experiment, scale, "pydocs", Path(folder), 2, "", print, tasks, **changes)
 
@@ -41,7 +41,7 @@ def test_e4_has_a_pre_training_run_for_every_gate_and_seed():
     gates = ("linear", "additive", "multiplicative", "split")
     assert [(job.candidate, job.seed) for job in first[:4]] == [(name, 0) for name in gates]
     assert len(first) == 8 and not second
-    assert all(isinstance(job.config, PretrainConfig) and job.config.budget.steps == 100 for job in study.jobs)
+    assert all(isinstance(job.config, PretrainConfig) and job.config.duration.steps == 100 for job in study.jobs)
     assert len({job.config.execution.compile for job in first}) == 1
 
 
@@ -82,12 +82,12 @@ def test_a_study_may_be_moved_its_runs_keep_their_names(tmp_path: Path):
 
 
 def test_a_budget_is_the_mean_time_of_a_run_and_gives_all_rows_equal_steps():
-    question = asked("e4", budget="100s")
+    question = asked("e4", time="100s")
     costs = {("linear", PERPLEXITY): (0.1, 1.0), ("split", PERPLEXITY): (0.3, 1.0), ("split", "sst2"): (9.0, 9.0)}
     assert pretraining_steps(question, costs) == int((100 - 8) / 0.2)
     assert pretraining_steps(replace(question, scale=replace(question.scale, steps=7)), costs) == 7
-    with pytest.raises(WeftError, match=r"--budget 1s .* 10s"):
-        pretraining_steps(asked("e4", budget="1s"), costs)
+    with pytest.raises(WeftError, match=r"--pretrain-time 1s .* 10s"):
+        pretraining_steps(asked("e4", time="1s"), costs)
 
 
 def test_every_part_can_be_timed_before_anything_is_trained():

@@ -91,7 +91,7 @@ def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
 
     make(tmp_path, {"split": 4.0})
     stored = json.loads((tmp_path / "experiment.json").read_text())
-    asked = {"source": "pydocs", "steps": 20, "budget": None, "tasks": {}, "encoder": None}
+    asked = {"source": "pydocs", "steps": 20, "time": None, "tasks": {}, "encoder": None}
     (tmp_path / "experiment.json").write_text(json.dumps({**stored, "asked": asked}))
     code, printed = study(f"run e4 pydocs --scale smoke --steps 30 --output {tmp_path}", capsys)
     assert code == 2 and "holds an experiment with steps 20, not 30" in printed
@@ -109,9 +109,9 @@ def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
             "run e6 pydocs --scale paper",
             "the paper scale of e6 is not run without a GPU: it needs BERT-base as --encoder",
         ),
-        ("run e4 pydocs --scale smoke --budget 5 --output x", "'5' is not a duration"),
-        ("run e4 pydocs --steps 3 --budget 5m", "--steps and --budget contradict each other"),
-        ("run e11 --budget 5m", "--budget, --tasks and --encoder are for e4 to e7"),
+        ("run e4 pydocs --scale smoke --pretrain-time 5 --output x", "'5' is not a duration"),
+        ("run e4 pydocs --steps 3 --pretrain-time 5m", "--steps and --pretrain-time contradict each other"),
+        ("run e11 --pretrain-time 5m", "--pretrain-time, --tasks and --encoder are for e4 to e7"),
         ("run e6 pydocs --scale smoke --encoder nowhere --output x", "nowhere is not a folder; give a run of weft"),
         ("show e5 --output nowhere", "nowhere does not exist"),
     ],

@@ -58,8 +58,10 @@ class Experiment:
     candidates: Callable[[ExperimentScale], list[TableCandidate]]
     pairs: Callable[[ExperimentScale], list[tuple[str, str]]]  # candidates whose order is judged
     tasks: bool  # whether its networks are also fine-tuned
-    budget: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the candidates
-    encoder: Callable[[ExperimentScale], TableCandidate] | None = None  # to train where one is needed and none given
+    time: str = "10m"  # time of a pre-training run at the cpu scale, on the mean over the candidates
+    encoder: Callable[[ExperimentScale], TableCandidate] | None = (
+        None  # what to train where one is needed and none was given
+    )
     reference: dict[str, Figures] = field(default_factory=dict)  # published candidates that nobody trains here
     notes: tuple[str, ...] = ()
 

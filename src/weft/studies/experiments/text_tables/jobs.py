@@ -33,9 +33,9 @@ def task_facts(asked: Asked, task: str, pool: Pool) -> Facts:
 
 def pretraining_jobs(asked: Asked, steps: int, known: Known) -> list[Job]:
     """All pre-training runs, seed by seed, so that early results cover all candidates."""
-    rows, fingerprint = known.corpus.rows, known.corpus.fingerprint
+    fingerprint = known.corpus.fingerprint
     return [
-        Job(candidate.name, pretraining(asked, candidate, seed, steps, rows), fingerprint, PERPLEXITY)
+        Job(candidate.name, pretraining(asked, candidate, seed, steps), fingerprint, PERPLEXITY)
         for seed in range(asked.seeds)
         for candidate in asked.candidates
         if candidate.start == "pretrained" and seed < repeats(candidate.name, asked.seeds)
@@ -58,9 +58,9 @@ def task_job(
     asked: Asked, candidate: TableCandidate, task: str, seed: int, known: Known, trained: dict[tuple[str, int], str]
 ) -> Job:
     """The run of one candidate on one task."""
-    data = known.tasks[task].fingerprint
+    data, rows = known.tasks[task].fingerprint, known.tasks[task].rows
     if candidate.start == "scratch":
-        return Job(candidate.name, from_scratch(asked, candidate, task, seed), data, task)
+        return Job(candidate.name, from_scratch(asked, candidate, task, seed, rows), data, task)
     after = trained[candidate.name, seed] if candidate.start == "pretrained" else trained.get((ENCODER, 0), "")
-    config = finetuning(asked, candidate, task, seed, after or str(asked.encoder))
+    config = finetuning(asked, candidate, task, seed, after or str(asked.encoder), rows)
     return Job(candidate.name, config, data if after else f"{data}+{known.encoder}", task, after)

@@ -12,7 +12,7 @@ from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
 from weft.studies.experiments.text_tables.design import Experiment, TableCandidate, table_candidates
 from weft.studies.experiments.text_tables.scales import ExperimentScale
-from weft.training.config import BudgetConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig, ThawingConfig
 from weft.training.pretraining.config import PretrainConfig
 
@@ -41,14 +41,13 @@ class Asked:
 
     def decides(self) -> dict[str, Any]:
         """What must stay the same while a folder's runs go on; more seeds may be added."""
-        scale = {"steps": self.scale.steps, "budget": self.scale.budget}
+        scale = {"steps": self.scale.steps, "time": self.scale.time}
         return {"source": self.source, **scale, "tasks": self.tasks, "encoder": self.encoder}
 
 
-def pretraining(asked: Asked, candidate: TableCandidate, seed: int, steps: int, rows: int) -> PretrainConfig:
-    """The pre-training run of a candidate; `rows` are the training sequences, so that evaluations come out evenly."""
+def pretraining(asked: Asked, candidate: TableCandidate, seed: int, steps: int) -> PretrainConfig:
+    """The pre-training run of a candidate."""
     scale = asked.scale
-    epochs = steps * scale.batch / max(rows, 1)
     return PretrainConfig(
         source=asked.source,
         model=candidate.model,
@@ -57,13 +56,16 @@ def pretraining(asked: Asked, candidate: TableCandidate, seed: int, steps: int, 
         reading=CorpusConfig(val_fraction=0.005),  # evaluations must not take the time of training
         transform=TokenizingConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         optimisation=OptimisationConfig(batch_size=scale.batch, lr=scale.rate, weight_decay=DECAY),
-        budget=BudgetConfig(steps=steps),
-        execution=execution(scale, max(epochs / EVALUATIONS, 1e-6)),
+        duration=DurationConfig(steps=steps),
+        execution=execution(scale, steps / EVALUATIONS),
     )
 
 
-def from_scratch(asked: Asked, candidate: TableCandidate, task: str, seed: int) -> RunConfig:
-    """The run of a candidate on a task without any pre-training; it takes as long as its other runs on the task."""
+def from_scratch(asked: Asked, candidate: TableCandidate, task: str, seed: int, rows: int = 1) -> RunConfig:
+    """The run of a candidate on a task without any pre-training; it takes as long as its other runs on the task.
+
+    `rows` are those to train on, so that evaluations come out evenly.
+    """
     scale = asked.scale
     return RunConfig(
         source=asked.tasks[task],
@@ -72,12 +74,12 @@ def from_scratch(asked: Asked, candidate: TableCandidate, task: str, seed: int) 
         seed=seed,
         transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=scale.scratch_rate, weight_decay=DECAY),
-        budget=BudgetConfig(epochs=scale.task_epochs),
-        execution=execution(scale, scale.task_epochs / TASK_EVALUATIONS),
+        duration=DurationConfig(epochs=scale.task_epochs),
+        execution=execution(scale, task_steps(scale, rows) / TASK_EVALUATIONS),
     )
 
 
-def finetuning(asked: Asked, candidate: TableCandidate, task: str, seed: int, start: str) -> FinetuneConfig:
+def finetuning(asked: Asked, candidate: TableCandidate, task: str, seed: int, start: str, rows: int) -> FinetuneConfig:
     """The run of a candidate on a task from trained weights: its own, which all move, or an encoder's, which stay."""
     scale, frozen = asked.scale, candidate.start == "embeddings"
     above = frozen and candidate.deep  # a linear probe has no network of its own
@@ -91,15 +93,20 @@ def finetuning(asked: Asked, candidate: TableCandidate, task: str, seed: int, st
         transform=TransformConfig(vocab_size=scale.vocabulary, max_length=scale.length),
         thawing=ThawingConfig(frozen=frozen),
         optimisation=OptimisationConfig(batch_size=scale.task_batch, lr=rate, weight_decay=DECAY, sched="linear"),
-        budget=BudgetConfig(epochs=scale.task_epochs),
-        execution=execution(scale, scale.task_epochs / TASK_EVALUATIONS),
+        duration=DurationConfig(epochs=scale.task_epochs),
+        execution=execution(scale, task_steps(scale, rows) / TASK_EVALUATIONS),
     )
+
+
+def task_steps(scale: ExperimentScale, rows: int) -> float:
+    """Steps of a run on a task with so many training rows."""
+    return scale.task_epochs * rows / scale.task_batch
 
 
 def execution(scale: ExperimentScale, eval_every: float) -> ExecutionConfig:
     """One form of computation for all candidates, so that a prediction made before the first run holds for the last."""
     precision: Literal["auto", "float32"] = "auto" if scale.name == "paper" else "float32"
-    return ExecutionConfig(precision=precision, compile="no", eval_every=eval_every)
+    return ExecutionConfig(precision=precision, compile=False, eval_every=max(1, round(eval_every)))
 
 
 def named_tasks(experiment: Experiment, corpus: str, sources: tuple[str, ...]) -> dict[str, str]:
@@ -113,9 +120,9 @@ def named_tasks(experiment: Experiment, corpus: str, sources: tuple[str, ...]) -
     return dict(zip(known, sources or (corpus,), strict=True))
 
 
-def at_scale(experiment: Experiment, scale: ExperimentScale, steps: int | None, budget: str | None) -> ExperimentScale:
+def at_scale(experiment: Experiment, scale: ExperimentScale, steps: int | None, time: str | None) -> ExperimentScale:
     """The scale with the length of its pre-training runs that was asked for, or that the experiment has there."""
-    if budget is not None:
-        return replace(scale, steps=None, budget=budget)
+    if time is not None:
+        return replace(scale, steps=None, time=time)
     steps = scale.steps if steps is None else steps
-    return replace(scale, steps=steps, budget=experiment.budget if steps is None else None)
+    return replace(scale, steps=steps, time=experiment.time if steps is None else None)

@@ -1,6 +1,6 @@
 """Runs an experiment: probe every candidate, say what it will take, run what is not done.
 
-Candidates learn for equally many steps. A budget of time is the mean over them of a pre-training run; how many steps
+Candidates learn for equally many steps. A time asked for is the mean over them of a pre-training run; how many steps
 that is comes from the probe, which is made once and kept, so that the same command goes on after a kill.
 """
 
@@ -92,7 +92,7 @@ def all_done(asked: Asked) -> int:
 def look_at_sources(asked: Asked, pool: Pool) -> Known:
     """What the runs have to know of the corpus and of the tasks."""
     encoder = trained_encoder(asked.encoder) if asked.encoder is not None else ""
-    corpus: Facts = pool.first(tasks.look, pretraining(asked, asked.candidates[0], 0, 1, 1))
+    corpus: Facts = pool.first(tasks.look, pretraining(asked, asked.candidates[0], 0, 1))
     labelled = {task: task_facts(asked, task, pool) for task in asked.tasks}
     seen = [task for task, facts in labelled.items() if asked.tasks[task] == asked.source and facts.held_out]
     notes = [f"pre-training reads the texts that {task} is judged on, without their labels" for task in seen]

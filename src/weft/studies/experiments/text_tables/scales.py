@@ -26,8 +26,8 @@ class ExperimentScale:
     batch: int  # sequences of a step
     rate: float
     seeds: int
-    steps: int | None = None  # of pre-training; None: as many as `budget` has room for
-    budget: str | None = None  # time of a pre-training run, on the mean over the candidates; None: the experiment's own
+    steps: int | None = None  # of pre-training; None: as many as `time` has room for
+    time: str | None = None  # of a pre-training run, on the mean over the candidates; None: the experiment's own
     task_epochs: float = 3.0
     task_batch: int = 32
     task_rate: float = 3e-4  # of fine-tuning

@@ -187,7 +187,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         gates,
         gate_pairs,
         tasks=False,
-        budget="20m",
+        time="20m",
         notes=("The published gates are not of equal size: 92 M parameters, the split one 102 M.",),
     ),
     "e5": Experiment(

@@ -14,11 +14,12 @@ from weft.studies.experiments.text_tables.run_configs import (
     Asked,
     from_scratch,
     pretraining,
+    task_steps,
 )
 from weft.training.config import seconds
 from weft.training.run.kinds import AnyConfig
 
-SHORTEST = 10  # steps of a run that a budget must have room for
+SHORTEST = 10  # steps of a run that a time must have room for
 
 Parts = dict[tuple[str, str], AnyConfig]  # candidate, part -> a run that can be timed before anything is trained
 Costs = dict[tuple[str, str], tuple[float, float]]  # seconds of a step, and of an evaluation
@@ -33,7 +34,7 @@ def predict(asked: Asked, pool: Pool, known: Known) -> Prediction:
     found: dict[str, dict[str, float]] = {}
     for (row, part), (step, each) in costs.items():
         pretrained = part == PERPLEXITY
-        work = steps * step if pretrained else task_steps(asked, known, part) * step
+        work = steps * step if pretrained else max(1, round(task_steps(asked.scale, known.tasks[part].rows))) * step
         found.setdefault(row, {})[part] = work + (EVALUATIONS if pretrained else TASK_EVALUATIONS) * each
     return Prediction(
         experiment=asked.experiment.name,
@@ -51,18 +52,17 @@ def predict(asked: Asked, pool: Pool, known: Known) -> Prediction:
 def timeable(asked: Asked, known: Known) -> Parts:
     """Runs that take the time of those to come: on a task, each candidate as if it were trained from scratch."""
     parts: Parts = {
-        (candidate.name, PERPLEXITY): pretraining(asked, candidate, 0, 1, known.corpus.rows)
+        (candidate.name, PERPLEXITY): pretraining(asked, candidate, 0, 1)
         for candidate in asked.candidates
         if candidate.start == "pretrained"
     }
     for candidate in asked.candidates:
         if candidate.name != ENCODER:
-            parts |= {(candidate.name, task): from_scratch(asked, candidate, task, 0) for task in asked.tasks}
+            parts |= {
+                (candidate.name, task): from_scratch(asked, candidate, task, 0, known.tasks[task].rows)
+                for task in asked.tasks
+            }
     return parts
-
-
-def task_steps(asked: Asked, known: Known, task: str) -> int:
-    return max(1, round(asked.scale.task_epochs * known.tasks[task].rows / asked.scale.task_batch))
 
 
 def time_runs(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[float, float]]:
@@ -78,16 +78,16 @@ def time_runs(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[
 
 
 def pretraining_steps(asked: Asked, costs: Costs) -> int:
-    """The steps of pre-training asked for, or those for which a mean run takes the budget."""
+    """The steps of pre-training asked for, or those for which a mean run takes the time asked for."""
     if asked.scale.steps is not None:
         return asked.scale.steps
     trained = [cost for (_, part), cost in costs.items() if part == PERPLEXITY]
     if not trained:
         return 0
-    budget = seconds(asked.scale.budget or "")
+    whole = seconds(asked.scale.time or "")
     step, each = (sum(parts) / len(trained) for parts in zip(*trained, strict=True))
-    steps = int((budget - EVALUATIONS * each) / step)
+    steps = int((whole - EVALUATIONS * each) / step)
     if steps < SHORTEST:
         least = SHORTEST * step + EVALUATIONS * each
-        raise WeftError(f"--budget {asked.scale.budget} is too short for a run here; give at least {least:.0f}s")
+        raise WeftError(f"--pretrain-time {asked.scale.time} is too short for a run here; give at least {least:.0f}s")
     return steps
