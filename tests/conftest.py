@@ -22,6 +22,14 @@ os.environ.setdefault("WEFT_CACHE", str(Path(tempfile.gettempdir()) / f"weft-tes
 DATASETS = Path(os.environ.get("WEFT_DATASETS", Path(__file__).parents[2] / "shared" / "data"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def listed_networks() -> None:
+    """The names of networks are in the cache, as they are after the first command that anybody runs."""
+    from weft.networks.listing import listing
+
+    listing()
+
+
 @pytest.fixture(scope="session")
 def datasets() -> Path:
     """The folder of real datasets; tests that need it are skipped where it is absent."""

@@ -14,6 +14,7 @@ import torch
 
 import weft
 from networks.small import SMALL
+from weft.networks import listing
 from weft.networks.registry import FAMILIES, REGISTRY, build, config_from_dict, configured, create_model, list_models
 
 
@@ -114,8 +115,17 @@ def test_names_and_settings_are_known_without_torch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", '{"key": 1}', "\x00"])
 def test_a_damaged_listing_is_made_again(tmp_path: Path, content: str) -> None:
-    (tmp_path / "networks.json").write_text(content)
+    listed(tmp_path)
+    [path] = tmp_path.glob("networks-*.json")
+    path.write_text(content)
     assert listed(tmp_path).endswith("True") and listed(tmp_path).endswith("False")
+
+
+def test_what_is_listed_is_what_the_family_files_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
+    found = listing.collected()
+    listing.store(found)
+    assert listing.restored(json.loads(listing.cache_file().read_text())) == found == listing.listing()
 
 
 def test_listings_need_no_cache(tmp_path: Path) -> None:

@@ -109,11 +109,12 @@ def counted(make: Callable[[], nn.Module], shape: tuple[int, ...], device: str =
 @cache
 def block_cost(config: TokenConfig, layout: Layout) -> tuple[int, int]:
     """Parameters and multiply-adds of a block. One that a family changed is counted."""
-    from weft.networks.gmlp import gated_cost
     from weft.networks.registry import mixer_class, network_class
     from weft.nn.blocks import Block
 
     if config.block == "gated":
+        from weft.networks.gmlp import gated_cost
+
         return gated_cost(config, layout)
     network: Any = network_class(config.family)
     if network.block is not Block:

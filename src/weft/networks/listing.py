@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,9 @@ _reaches: dict[str, int | None] = {}  # of weft's own mixers: checking a configu
 
 @cache
 def listing() -> Listing:
-    """From the cache, or from the family files if they changed, or if torch is there anyway."""
-    if "torch" not in sys.modules:
-        with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
-            return restored(json.loads(cache_file().read_text()))
-    from weft.networks.registry import MIXERS, load_families
-
-    load_families()
-    _reaches.update({name: getattr(kind, "reach", None) for name, kind in MIXERS.items() if is_own(kind)})
+    """From the cache, or from the family files if they changed."""
+    with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return restored(json.loads(cache_file().read_text()))
     found = collected()
     with suppress(OSError, RuntimeError):
         store(found)
@@ -65,8 +60,10 @@ def is_own(kind: type[Any]) -> bool:
 def collected() -> Listing:
     """What the family files say."""
     from weft.networks.cost import total_macs, total_parameters
-    from weft.networks.registry import FAMILIES
+    from weft.networks.registry import FAMILIES, MIXERS, load_families
 
+    load_families()
+    _reaches.update({name: getattr(kind, "reach", None) for name, kind in MIXERS.items() if is_own(kind)})
     files = dict.fromkeys(where.partition(":")[0] for _, where in FAMILIES.values())
     modules: Iterable[Any] = (import_module(f"weft.networks.{name}") for name in files)
     networks = {name: config for module in modules if hasattr(module, "sizes") for name, config in module.sizes()}
@@ -75,13 +72,15 @@ def collected() -> Listing:
 
 
 def cache_file() -> Path:
-    return Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft") / "networks.json"
+    """One for each place that weft is installed in."""
+    folder = Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
+    return folder / f"networks-{blake2b(str(PACKAGE).encode(), digest_size=4).hexdigest()}.json"
 
 
 def key() -> list[Any]:
     """Changes when a file of a network does."""
     files = sorted([*(PACKAGE / "networks").glob("*.py"), *(PACKAGE / "nn").glob("*.py")])
-    return [__version__, str(PACKAGE), *([path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files)]
+    return [__version__, *([path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files)]
 
 
 def store(found: Listing) -> None:
@@ -98,7 +97,7 @@ def restored(stored: dict[str, Any]) -> Listing:
     """What was stored, if it still holds."""
     from weft.networks.registry import FAMILIES
 
-    if stored["key"] != key():
+    if stored["key"] != key() or not stored["reaches"]:
         raise ValueError("the files have changed")
     _reaches.update(stored["reaches"])
     networks = {name: FAMILIES[fields["family"]][0](**fields) for name, fields in stored["networks"].items()}
