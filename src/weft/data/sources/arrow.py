@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,10 +31,31 @@ def raw_inputs(table: pa.Table, columns: Columns) -> tuple[Inputs, dict[int, str
         column = parts[0]
         if pa.types.is_struct(column.type):
             column = pa.chunked_array([chunk.field("bytes") for chunk in column.chunks], pa.binary())
-        return [value or b"" for value in column.to_pylist()], {}
+        return [pixels_in(value or b"") for value in column.to_pylist()], {}
     faults: dict[int, str] = {}
     texts = [list(_texts(column, faults)) for column in parts]
     return (texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))), faults
+
+
+NPY = b"\x93NUMPY"
+
+
+def pixel_bytes(image: NDArray[np.uint8]) -> bytes:
+    """An image in memory, (channels, height, width), as a cell: NumPy's own format, no bit lost."""
+    file = io.BytesIO()
+    np.save(file, image, allow_pickle=False)
+    return file.getvalue()
+
+
+def pixels_in(cell: bytes) -> bytes | NDArray[np.uint8]:
+    """The image that `pixel_bytes` wrote into a cell; an encoded image, or anything else, as it is."""
+    if not cell.startswith(NPY):
+        return cell
+    try:
+        image = np.load(io.BytesIO(cell), allow_pickle=False)
+    except (ValueError, EOFError):
+        return cell
+    return image if image.dtype == np.uint8 and image.ndim == 3 and 0 not in image.shape else cell
 
 
 def raw_labels(table: pa.Table, target: str | None) -> NDArray[Any] | None:
