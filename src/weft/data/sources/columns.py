@@ -34,6 +34,12 @@ class Columns:
     names: list[str] | None = None  # class names, where the file states them
     group: str | None = None
     notes: tuple[str, ...] = ()
+    rows: bool = False  # whether the one input holds a whole row of numbers, whose features have no names
+
+    @property
+    def features(self) -> list[str]:
+        """Names of what a network takes, where they have names."""
+        return [] if self.rows else list(self.inputs)
 
     @property
     def wanted(self) -> list[str]:
@@ -63,15 +69,16 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
             f"{where}: the column {target!r} holds {_said(schema.field(target).type)}, which is no label; "
             "choose another with --target, or use --task none"
         )
-    known = [] if STATED in (schema.metadata or {}) else GROUPS
-    group = config.group or next((name for name in known if name in kinds and name != target), None)
+    taken = {target, *(config.inputs or ())}
+    group = config.group or next((name for name in GROUPS if name in kinds and name not in taken), None)
     free = {name: kind for name, kind in kinds.items() if name not in {target, group}}
     modality, inputs = _guess_inputs(free, config.inputs, where)
     if modality == "vector" and target is None and config.task != "none":
         if STATED in (schema.metadata or {}):
             raise WeftError("rows of numbers without labels: give y, one label a row, or task='none'")
         raise WeftError(f"{where}: which column is to be predicted? Choose with --target: {', '.join(kinds)}")
-    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes))
+    rows = modality == "vector" and len(inputs) == 1 and kinds[inputs[0]] == "list"
+    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes), rows)
 
 
 def with_statement(schema: pa.Schema, config: SourceConfig) -> SourceConfig:
