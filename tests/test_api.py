@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from sklearn.datasets import load_digits
 import weft
 from weft.api import Leaderboard
 from weft.data import AugmentConfig, batches
+from weft.data.sources.arrow import pixels_in
 from weft.errors import WeftError
+from weft.imported import trust
 from weft.training.metrics import score
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +39,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has a current folder and a cache of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("WEFT_TRUST_MODULES", "")
     return tmp_path
 
 
@@ -162,6 +166,14 @@ def test_datasets_and_their_dictionaries_keep_splits_and_class_names() -> None:
     assert one.classes == ["no", "yes"]
     both = weft.open_source({"train": hub(TEXTS, [0, 1] * 40), "test": hub(["a film", "the film"], [0, 1])})
     assert len(both.splits["test"]) == 2
+
+
+@pytest.mark.parametrize("shape", ["(1, 8, 8)", "(1, 99999999, 99999999)", "(64,)", "'no'"])
+def test_a_cell_that_only_looks_like_an_image_stays_what_it_is(shape: str) -> None:
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    cell = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(64)
+    found = pixels_in(cell)
+    assert (isinstance(found, bytes)) == (shape != "(1, 8, 8)")
 
 
 class Items(torch.utils.data.Dataset[Any]):
@@ -337,6 +349,7 @@ def test_an_own_augmentation_is_a_pure_function_of_seed_step_and_example() -> No
             return (images * noise.uniform()[:, :, None, None]).to(images.dtype)
         """,
     )
+    trust("own_darker:darker")
     source = weft.open_source("digits")
     config = AugmentConfig(augmentation="own_darker:darker")
     whole = batches(source, batch_size=32, augment=config)
@@ -363,9 +376,22 @@ def test_an_own_augmentation_is_a_pure_function_of_seed_step_and_example() -> No
 def test_an_augmentation_that_returns_no_images(returned: str, sentence: str) -> None:
     name = f"own_shape_{abs(hash(returned))}"
     module(name, f"def change(images, noise):\n    return {returned}\n")
+    trust(f"{name}:change")
     loader = batches(weft.open_source("digits"), augment=AugmentConfig(augmentation=f"{name}:change"))
     with pytest.raises(WeftError, match=sentence):
         loader[0]
+
+
+def test_a_module_is_not_imported_because_a_file_names_it() -> None:
+    module("own_found", "def metric(targets, predictions):\n    return 1.0\n")
+    run = weft.train("breast_cancer", "mlp", output="run", metric="own_found:metric", **QUICK)
+    code = "import sys; from weft.commands.main import main; main(['eval', 'run', *sys.argv[1:]])"
+    clean = {name: value for name, value in os.environ.items() if name != "WEFT_TRUST_MODULES"}
+    refused = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True)
+    assert refused.returncode == 2 and "WEFT_TRUST_MODULES=own_found" in refused.stderr
+    vouched = clean | {"WEFT_TRUST_MODULES": "own_found"}
+    done = subprocess.run([sys.executable, "-c", code], env=vouched, capture_output=True, text=True)
+    assert done.returncode == 0 and "own_found:metric" in done.stdout, run
 
 
 def test_a_function_given_as_such_is_stored_by_its_name() -> None:
@@ -382,7 +408,7 @@ import numpy as np, weft
 print("the script begins")
 values = np.random.default_rng(0).normal(size=(120, 6))
 source = weft.open_source(values, (values[:, 0] > 0).astype(int))
-found = weft.compare(source, ["mlp"], steps=4, seeds=1, trials=0, match="none", metric="macro_f1", output="out")
+found = weft.compare(source, ["mlp"], steps=4, seeds=1, trials=0, match="none", metric="own_share:share", output="out")
 print(found)
 print(len(found.leaderboard), found.report.is_file())
 """
@@ -392,12 +418,14 @@ print(len(found.leaderboard), found.report.is_file())
 @pytest.mark.parametrize("way", ["script", "stdin"])
 def test_a_comparison_from_an_unguarded_script(way: str) -> None:
     Path("script.py").write_text(SCRIPT, encoding="utf-8")
+    module("own_share", "def share(targets, predictions):\n    return (targets == predictions).mean()\n")
     words = [sys.executable, "script.py"] if way == "script" else [sys.executable, "-"]
     done = subprocess.run(words, input=SCRIPT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("the script begins") == 1, "workers do not run it again"
-    assert "macro_f1" in done.stdout and done.stdout.rstrip().endswith("2 True")
-    assert weft.Comparison.read(Path("out")).leaderboard[0]["macro_f1"] > 0
+    assert "own_share:share" in done.stdout and done.stdout.rstrip().endswith("2 True")
+    for row in weft.Comparison.read(Path("out")).leaderboard:
+        assert row["own_share:share"] == pytest.approx(row["score"])
 
 
 SUMMARY: dict[str, Any] = {

@@ -206,12 +206,12 @@ def configured(kind: type[C], settings: Settings, given: Settings | None = None)
 
 
 def named(setting: str, value: Any) -> Any:
-    """A function as its import string; anything else as it is."""
-    if not callable(value):
-        return value
-    from weft.imported import name_of
+    """A function as its import string, anything else as it is; what a caller names may be imported."""
+    from weft import imported
 
-    return name_of(value, setting)
+    found = imported.name_of(value, setting) if callable(value) else value
+    imported.trust(found)
+    return found
 
 
 def paths_of(kind: Any, before: tuple[str, ...] = ()) -> dict[str, tuple[str, ...]]:

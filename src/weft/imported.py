@@ -1,7 +1,14 @@
-"""Functions of the user's own, named `package.module:function`: a name survives worker processes and resuming."""
+"""Functions of the user's own, named `package.module:function`: a name survives worker processes and resuming.
+
+Importing a module runs it, so it happens only for names that a person gave: on the command line, in a call, or in
+$WEFT_TRUST_MODULES (`mypackage,other.module`). A name that was merely found in a file, the run.yaml of a downloaded run
+for instance, is refused unless its module is loaded already. Child processes inherit what was trusted.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +19,38 @@ from typing import Any
 
 from weft.errors import WeftError, nearest
 
+TRUSTED = "WEFT_TRUST_MODULES"
+IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+def trust(given: Any) -> None:
+    """Allow the modules of import strings that a person gave, here and in processes started from here."""
+    if isinstance(given, dict):
+        given = list(given.values())
+    if isinstance(given, list | tuple):
+        for part in given:
+            trust(part)
+    if not isinstance(given, str):
+        return
+    for part in re.split(r"[=,\s]", given):
+        if IMPORT_STRING.fullmatch(part) and (module := part.partition(":")[0]) not in trusted():
+            os.environ[TRUSTED] = ",".join([*trusted(), module])
+
+
+def trusted() -> list[str]:
+    return [name.strip() for name in os.environ.get(TRUSTED, "").split(",") if name.strip()]
+
+
+def require_trust(name: str) -> None:
+    """Refuse an import string that nobody vouches for."""
+    module = name.partition(":")[0]
+    inside = any(module == known or module.startswith(f"{known}.") for known in trusted())
+    if module not in sys.modules and not inside:
+        raise WeftError(
+            f"{name} names code outside of weft, which is not run because a file says so; if you trust it, import "
+            f"{module} first, or set {TRUSTED}={module}"
+        )
+
 
 @lru_cache
 def function(name: str, what: str) -> Callable[..., Any]:
@@ -19,9 +58,10 @@ def function(name: str, what: str) -> Callable[..., Any]:
 
     The module is imported once a process: a change to it takes effect in the next one.
     """
-    module_name, colon, attribute = name.partition(":")
-    if not colon or not module_name or not attribute:
+    module_name, _, attribute = name.partition(":")
+    if not IMPORT_STRING.fullmatch(name):
         raise WeftError(f"{what} {name!r} is no import string; write package.module:function")
+    require_trust(name)
     try:
         with current_folder():
             module = import_module(module_name)
@@ -30,9 +70,8 @@ def function(name: str, what: str) -> Callable[..., Any]:
     found = getattr(module, attribute, None)
     if found is None:
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise WeftError(
-            f"{what} {name}: {module_name} has no {attribute}; {nearest(attribute, known) or 'see its code'}"
-        )
+        hint = nearest(attribute, known) or f"it has {', '.join(known[:5]) or 'no function'}"
+        raise WeftError(f"{what} {name}: {module_name} has no {attribute}; {hint}")
     if not callable(found):
         raise WeftError(f"{what} {name} is a {type(found).__name__}; a function is needed")
     return found
