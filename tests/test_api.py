@@ -442,6 +442,8 @@ def test_a_leaderboard_prints_as_text_and_as_a_table_of_a_notebook() -> None:
     assert [row["name"] for row in table] == ["<b>", "vit"] and table[0]["score"] == 0.5
     lines = repr(table).splitlines()
     assert len(lines) == 3 and "50.0 %" in lines[1] and "–" in lines[2]
+    whole = weft.Comparison(Path("out"), SUMMARY | {"verdicts": [{"sentence": "a < b"}], "recommendation": ""})
+    assert whole.verdicts == ["a < b"] and "<li>a &lt; b</li>" in whole._repr_html_() and lines[1] in repr(whole)
     page = table._repr_html_()
     assert page.count("<tr>") == 3 and "&lt;b&gt;" in page and "<b>" not in page
 

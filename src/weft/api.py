@@ -55,12 +55,13 @@ def open_source(X: Any, y: Any = None, *, test: Any = None, validation: Any = No
     return source.open_source(store(X, y, validation=validation, test=test), config)
 
 
-def train(source: Any, model: str = "", *, time: str | None = None, output: Any = None, **settings: Any) -> Run:
+def train(source: Any, model: str | type = "", *, time: str | None = None, output: Any = None, **settings: Any) -> Run:
     """Train a network: `weft.train("digits", "mlp", epochs=5)` is `weft train digits --model mlp --epochs 5`.
 
     `source` is what `open_source` returned, or what it takes as X. `time` is a wall time such as "90s" or "5m"; other
-    settings are the command's flags. The run is a folder, `output`, by default a new one below runs/. With an `output`
-    that holds a run of the same configuration, it goes on where that stopped, or returns what came out.
+    settings are the command's flags. A network of your own is an import string, "package.module:Class", or that class;
+    `metric` and `augmentation` take functions likewise. The run is a folder, `output`, by default a new one below runs/.
+    With an `output` that holds a run of the same configuration, it goes on where that stopped, or returns what came out.
     """
     from weft.training.config import RunConfig
 
@@ -76,7 +77,7 @@ def train(source: Any, model: str = "", *, time: str | None = None, output: Any 
 
 def compare(
     source: Any,
-    models: str | Sequence[str] = "families",
+    models: str | Sequence[str | type] = "families",
     *,
     time: str | None = None,
     output: Any = None,
@@ -90,9 +91,9 @@ def compare(
     """
     from weft.studies.compare.comparison import ComparisonConfig
 
-    asked = {"models": models if isinstance(models, str) else ",".join(models), "time": time} | settings
-    place = place_of(source)
-    config = configured(ComparisonConfig, asked, place)
+    names = models if isinstance(models, str) else ",".join(str(named("models", model)) for model in models)
+    asked = {"models": names, "time": time} | settings
+    config = configured(ComparisonConfig, asked, place_of(source))
     folder = default_comparison(config.source) if output is None else Path(output)
     words = [repr(config.source), *(f"{name}={value!r}" for name, value in asked.items() if value is not None)]
     run_comparison(config, folder, f"weft.compare({', '.join(words)})", partial(print, flush=True))
@@ -311,6 +312,10 @@ class Comparison:
     def report(self) -> Path:
         """The page with everything on it."""
         return self.path / "report.html"
+
+    def _repr_html_(self) -> str:
+        verdicts = "".join(f"<li>{html.escape(verdict)}</li>" for verdict in self.verdicts)
+        return f"{self.leaderboard._repr_html_()}<ul>{verdicts}</ul><p>{html.escape(str(self.report))}</p>"
 
     def __repr__(self) -> str:
         return "\n".join([str(self.leaderboard), *(f"• {verdict}" for verdict in self.verdicts), f"{self.report}"])
