@@ -60,8 +60,9 @@ def train(source: Any, model: str | type = "", *, time: str | None = None, outpu
 
     `source` is what `open_source` returned, or what it takes as X. `time` is a wall time such as "90s" or "5m"; other
     settings are the command's flags. A network of your own is an import string, "package.module:Class", or that class;
-    `metric` and `augmentation` take functions likewise. The run is a folder, `output`, by default a new one below runs/.
-    With an `output` that holds a run of the same configuration, it goes on where that stopped, or returns what came out.
+    `metric` and `augmentation` take functions likewise. The run is a folder, `output`, by default a new one below
+    runs/. With an `output` that holds a run of the same configuration, it goes on where that stopped, or returns what
+    came out.
     """
     from weft.training.config import RunConfig
 
