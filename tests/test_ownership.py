@@ -12,9 +12,9 @@ from PIL import Image
 
 import weft
 from training.runs import configure, train
-from weft.commands import compare, study, tune
+from weft.api import default_comparison, default_run
+from weft.commands import study, tune
 from weft.commands.main import dispatch, parse
-from weft.commands.running import default_output
 from weft.commands.study import folder_of
 from weft.data import open_source
 from weft.data.config import EMBEDDED, SourceConfig
@@ -243,13 +243,13 @@ def test_default_folders_are_those_of_one_source(tmp_path: Path, monkeypatch: py
         (tmp_path / place / "photos").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "a")
     ways = ["photos", "./photos/", str(tmp_path / "a" / "photos"), "../a/photos"]
-    assert len({compare.default_output(way) for way in ways}) == 1
-    assert compare.default_output("photos") != compare.default_output("../b/photos")
-    assert compare.default_output("photos").name.startswith("photos-")
-    assert compare.default_output("digits") == Path("comparisons/digits")
+    assert len({default_comparison(way) for way in ways}) == 1
+    assert default_comparison("photos") != default_comparison("../b/photos")
+    assert default_comparison("photos").name.startswith("photos-")
+    assert default_comparison("digits") == Path("comparisons/digits")
     assert name_for("hub:one/set") != name_for("hub:two/set")
     one, other = (RunConfig(source=way, model="mlp") for way in ("photos", "../b/photos"))
-    assert default_output(one) != default_output(other)
+    assert default_run(one) != default_run(other)
     assert tune.default_output(one) != tune.default_output(other)
     asked = [parse(study.Arguments, "study", ["run", "e10", way]) for way in ("photos", "../b/photos")]
     assert len({folder_of(arguments, STUDIES["e10"]) for arguments in asked}) == 2

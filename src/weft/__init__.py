@@ -6,7 +6,20 @@ The public names below are loaded on first use, so `import weft` costs nothing a
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.api import Comparison as Comparison
+    from weft.api import Run as Run
+    from weft.api import compare as compare
+    from weft.api import open_source as open_source
+    from weft.api import train as train
+    from weft.errors import WeftError as WeftError
+    from weft.estimators import Classifier as Classifier
+    from weft.estimators import Regressor as Regressor
+    from weft.networks.registry import create_model as create_model
+    from weft.networks.registry import list_models as list_models
+    from weft.training.inference.predictor import load as load
 
 __version__ = "0.1.0"
 
@@ -14,9 +27,15 @@ _PUBLIC = {
     "WeftError": "weft.errors",
     "Classifier": "weft.estimators",
     "Regressor": "weft.estimators",
+    "Comparison": "weft.api",
+    "Run": "weft.api",
+    "compare": "weft.api",
+    "open_source": "weft.api",
+    "train": "weft.api",
     "create_model": "weft.networks.registry",
     "list_models": "weft.networks.registry",
     "load": "weft.training.inference.predictor",
+    "register_mixer": "weft.networks.registry",
 }
 
 __all__ = ["__version__", *_PUBLIC]

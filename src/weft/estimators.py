@@ -6,6 +6,8 @@ They train with the same loop as `weft train`, in memory: no folder, no probe, n
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,13 +18,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from weft.data.config import TransformConfig
+from weft.data.config import SourceConfig, Task, TransformConfig
 from weft.data.open.labels import wide
 from weft.data.open.source import Source
+from weft.data.open.splits import MemorySplit
+from weft.data.read.cache import digest
+from weft.data.sources.arrays import Examples, is_missing, recognise
+from weft.data.sources.table import Table
 from weft.data.transform.fit import fit as fit_transform
 from weft.training.config import DurationConfig, OptimisationConfig, OptimiserName, RunConfig
 from weft.training.distributed import SingleProcess
-from weft.training.inference.arrays import Examples, is_missing, recognise, source_of
 from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import Predictor
 from weft.training.loop.display import Silent
@@ -133,6 +138,35 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
     pairs = source.modality == "pair"
     card = NetworkMetadata(config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)
     return Predictor(card, core.eval(), transform)
+
+
+def source_of(examples: Examples, targets: NDArray[Any], task: Task, classes: list[str]) -> Source:
+    """A source whose only examples are these; all of them are for training.
+
+    Selection reads them too, since there are no others: an estimator keeps its last weights, not its best.
+    """
+    table = Table(inputs=examples.rows, labels=targets, place=lambda row: f"row {row}")
+    split = MemorySplit(table, np.arange(len(targets)), targets, "given")
+    return Source(
+        name="arrays",
+        modality=examples.modality,
+        task=task,
+        classes=classes,
+        splits={"train": split, "validation": split},
+        files={"inputs": digest(*content(examples.rows))},
+        notes=[],
+        config=SourceConfig(),
+    )
+
+
+def content(rows: Any) -> Iterable[str | bytes]:
+    """What tells inputs from others: the cache knows them by it."""
+    for part in [rows] if isinstance(rows, np.ndarray) else rows:
+        if isinstance(part, np.ndarray):
+            yield f"{part.dtype} {part.shape}"
+            yield part.tobytes()
+        else:
+            yield json.dumps(part)
 
 
 def refuse_missing(labels: NDArray[Any]) -> None:

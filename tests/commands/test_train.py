@@ -21,6 +21,7 @@ import yaml
 from PIL import Image
 
 from training.runs import sentences
+from weft.api import run_name
 from weft.commands import main as command
 from weft.commands import running, train
 from weft.commands.main import dispatch, main, parse
@@ -146,7 +147,7 @@ def test_a_restarted_process_goes_on_with_its_own_run(tmp_path: Path, monkeypatc
         create(Path("runs") / name, replace(asked.config, **changes)).release()
         return RunFolder(Path("runs") / name)
 
-    name = running.run_name(asked.config)
+    name = run_name(asked.config)
     assert name.startswith("a-b-.csv-") and name.endswith("-mlp-seed1")
     leave(name).write_record(ended(asked.config))
     assert running.left_behind(asked) is None, "not restarted"

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.imported import TRUSTED, trust, trusted
 from weft.networks.config import ForeignConfig
 from weft.networks.cost import total_macs, total_parameters
 from weft.networks.description import describe
-from weft.networks.outside import TRUSTED, trust_words, trusted
 from weft.networks.receptive_field import receptive_field
 from weft.networks.registry import (
     MIXERS,
@@ -191,7 +191,7 @@ def test_a_file_runs_no_code_unless_it_is_trusted(outside: str, monkeypatch: pyt
 
 def test_what_stands_on_the_command_line_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRUSTED, "")
-    trust_words(["compare", "--models=vit_pico_p4_32,a.b:C", "--network", "mixer=c:D", "--output", "C:\\x", "http://e"])
+    trust(["compare", "--models=vit_pico_p4_32,a.b:C", "--network", "mixer=c:D", "--output", "C:\\x", "http://e"])
     assert trusted() == ["a.b", "c"]
 
 

@@ -13,8 +13,8 @@ from PIL import Image
 
 import weft
 from training.runs import configure, train
+from weft.data.sources.arrays import listed, recognise, stacked
 from weft.errors import WeftError
-from weft.training.inference.arrays import listed, recognise, stacked
 from weft.training.inference.predictor import Predictor
 
 TEXTS = ["a red one", "a blue one", "red again", "blue again"]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.disk import require_output
+from weft.api import default_comparison, run_comparison
 from weft.studies.compare.comparison import ComparisonConfig
-from weft.training.storage.run_folder import name_for
 
 COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),
@@ -47,20 +45,12 @@ def run(arguments: Arguments) -> int:
 
         print(compare_two(*arguments.runs))
         return 0
-    from weft.studies.compare.comparison import compare
-    from weft.studies.engine.folder_lock import concluded
     from weft.studies.experiments.registry import show_comparison
 
-    folder = arguments.output or default_output(arguments.config.source)
-    require_output(folder)
-    command = "weft " + shlex.join(sys.argv[1:])
-    concluded(folder, partial(compare, arguments.config, folder, command, say), show_comparison)
+    folder = arguments.output or default_comparison(arguments.config.source)
+    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), say, show_comparison)
     return 0
 
 
 def say(sentence: str) -> None:
     print(sentence, flush=True)
-
-
-def default_output(source: str) -> Path:
-    return Path("comparisons") / name_for(source)

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from weft import __version__
 from weft.errors import Interrupted, WeftError, WorkFailed, nearest
-from weft.networks.outside import trust_words
+from weft.imported import trust
 from weft.supervision import supervise
 from weft.terminal import for_terminal, take_any_letter, text_is_text
 
@@ -174,7 +174,7 @@ def dispatch(words: list[str]) -> int:
         raise WeftError(f"there is no verb {words[0]!r}; {nearest(words[0], VERBS)} `weft --help` lists all")
     if "" in words:
         raise WeftError(f"an argument of weft {words[0]} is empty: was a variable of the shell not set?")
-    trust_words(words)
+    trust(words)
     verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
     arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Protocol
 
 from tyro.conf import arg
 
+from weft import api
 from weft.disk import RUN
 from weft.errors import Interrupted, WeftError
 from weft.training.run.kinds import AnyConfig, config_class
 from weft.training.storage import yaml_file
-from weft.training.storage.run_folder import create, free_name, name_for, open_run
+from weft.training.storage.run_folder import create, open_run
 
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
 
@@ -117,7 +118,7 @@ def prepare(arguments: Arguments) -> Path:
 
     check_strategy(arguments.config)
     open_inputs(arguments.config)
-    path = arguments.output or default_output(arguments.config)
+    path = arguments.output or api.default_run(arguments.config)
     create(path, arguments.config).release()
     return path
 
@@ -140,7 +141,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
     if folder is None:
         folder = left_behind(arguments)
-    path = folder or arguments.output or default_output(arguments.config)
+    path = folder or arguments.output or api.default_run(arguments.config)
     try:
         if folder is not None:
             outcome = lifecycle.resume(path, execution=arguments.config.execution, moved=places(arguments.config))
@@ -201,20 +202,9 @@ def left_behind(arguments: Arguments) -> Path | None:
     return path if path is not None and (path / "run.yaml").is_file() else None
 
 
-def run_name(config: AnyConfig) -> str:
-    """A readable name: source, network and seed."""
-    source = name_for(config.source) if config.source else "run"
-    model = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in config.model)
-    return f"{source}-{model}-seed{config.seed}"
-
-
-def default_output(config: AnyConfig) -> Path:
-    return free_name(Path("runs"), run_name(config))
-
-
 def latest_output(config: AnyConfig) -> Path | None:
-    """The newest folder that `default_output` has named for this very configuration and whose run has not ended."""
-    found = [path for path in Path("runs").glob(glob.escape(run_name(config)) + "*") if unfinished(path, config)]
+    """The newest folder that `default_run` has named for this very configuration and whose run has not ended."""
+    found = [path for path in Path("runs").glob(glob.escape(api.run_name(config)) + "*") if unfinished(path, config)]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 

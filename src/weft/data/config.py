@@ -119,3 +119,6 @@ class AugmentConfig:
     """CutMix's alpha, 0 for none."""
     mix_probability: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share of the examples that Mixup or CutMix changes."""
+    augmentation: str | None = None
+    """A function of your own, package.module:function, on uint8 images (batch, channels, height, width) and a Noise,
+    after the built-in changes of pixels and before erasing and mixing."""

@@ -19,10 +19,10 @@ from weft.data.open.source import Source, open_source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError, nearest
+from weft.imported import is_outside
 from weft.insight.finding import Unfit
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
-from weft.networks.outside import is_outside
 from weft.networks.registry import REGISTRY, configured
 from weft.nn.losses import outputs_for
 from weft.training.inference.evaluate import check

@@ -14,10 +14,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.imported import module_class
 from weft.networks.config import ForeignConfig
 from weft.networks.cost import counted
 from weft.networks.network import Network, check_image
-from weft.networks.outside import import_module_class
 from weft.nn.initialisation import seeded
 from weft.nn.noise import number_streams
 
@@ -57,7 +57,7 @@ class Foreign(Network):
 
 def construct(config: ForeignConfig) -> nn.Module:
     """An instance of the class, with what its constructor takes."""
-    kind = import_module_class(config.model)
+    kind = module_class(config.model)
     wanted = inspect.signature(kind).parameters
     anything = any(argument.kind is argument.VAR_KEYWORD for argument in wanted.values())
     if "num_classes" not in wanted and not anything:

@@ -22,10 +22,10 @@ from pydantic import ValidationError
 
 from weft import machine
 from weft.errors import WeftError, nearest
+from weft.imported import is_outside, module_class, require_trust, trust
 from weft.networks import config as configs
 from weft.networks import listing
 from weft.networks.config import ForeignConfig, MLPConfig, NetworkConfig
-from weft.networks.outside import import_module_class, is_outside, require_trust, trust
 
 if TYPE_CHECKING:
     from torch import nn
@@ -249,7 +249,7 @@ def load_families() -> None:
 def mixer_class(name: str) -> type[nn.Module]:
     """The mixer of a name, or the class that `package.module:Class` says."""
     if is_outside(name):
-        kind: type[nn.Module] = import_module_class(name)
+        kind: type[nn.Module] = module_class(name)
         check_mixer(kind, name)
         return kind
     if name not in MIXERS:

@@ -37,16 +37,25 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
 
 def leaderboard(summary: dict[str, Any], width: int) -> Table:
     """A row a candidate, best first; controls and baselines are dim."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    titles, lines = cell_table(summary, width)
+    table.add_column(titles[0], no_wrap=True)
+    for title in titles[1:]:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row, cells in zip(summary["rows"], lines, strict=True):
+        table.add_row(*cells, style="dim" if row["group"] in ("control", "classical") else "")
+    return table
+
+
+def cell_table(summary: dict[str, Any], width: int = 80) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells of the leaderboard, as many columns as `width` characters have room for."""
     tokens = any(row.get("tokens") for row in summary["rows"])
     known = [c for c in columns(summary["metric"], tokens) if width >= WIDE or c.key in NARROW]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("candidate", no_wrap=True)
-    for title in itertools.chain.from_iterable(headings(column) for column in known):
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in summary["rows"]:
-        cells = itertools.chain.from_iterable(cells_of(column, row) for column in known)
-        table.add_row(row["name"], *cells, style="dim" if row["group"] in ("control", "classical") else "")
-    return table
+    if own := summary.get("own_metric"):
+        known.insert(1, Column(own, own, True, lambda value: f"{value:.4f}"))
+    titles = itertools.chain.from_iterable(headings(column) for column in known)
+    lines = [[row["name"], *itertools.chain.from_iterable(cells_of(c, row) for c in known)] for row in summary["rows"]]
+    return ["candidate", *titles], lines
 
 
 def headings(column: Column) -> list[str]:

@@ -91,6 +91,9 @@ class ObjectiveConfig:
     """Label smoothing."""
     class_weights: Literal["balanced"] | tuple[Positive, ...] | None = None
     """Weight of each class in the loss: one number a class, or balanced (inverse frequency)."""
+    metric: str | None = None
+    """Chooses the best step, higher being better: balanced_accuracy, macro_f1, matthews, auroc, negative_mae,
+    negative_rmse, or package.module:function of targets and predictions; by default accuracy or R²."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -5,12 +5,18 @@ The classic ones are scikit-learn's: torchmetrics does not import beside a torch
 
 from __future__ import annotations
 
+import inspect
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from weft import imported
+from weft.errors import WeftError, nearest
 from weft.nn.losses import Task
 
 HEADLINE = {"binary": "accuracy", "classes": "accuracy", "regression": "r2"}
@@ -94,3 +100,104 @@ def calibration_error(probabilities: Tensor, correct: Tensor, bins: int = 15) ->
     which = (confidence * bins).ceil().long().sub(1).clamp(0, bins - 1)
     gap = torch.zeros(bins, dtype=torch.double).index_add_(0, which, confidence.double() - correct.double())
     return float(gap.abs().sum() / len(confidence))
+
+
+# ---- A metric that the user asked for: one of these names, or a function of the user's own. Higher is better.
+
+Values = NDArray[Any]
+
+
+def _matthews(targets: Values, predictions: Values) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(targets, predictions))
+
+
+def _balanced_accuracy(targets: Values, predictions: Values) -> float:
+    return float(np.mean([(predictions[targets == value] == value).mean() for value in np.unique(targets)]))
+
+
+def _macro_f1(targets: Values, predictions: Values) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(targets, predictions, average="macro", zero_division=0))
+
+
+def _auroc(targets: Values, probabilities: Values) -> float:
+    """Of two classes; of more, the mean over the classes, each against the rest."""
+    from sklearn.metrics import roc_auc_score
+
+    if probabilities.ndim == 1:
+        return float(roc_auc_score(targets, probabilities))
+    found = [roc_auc_score(targets == value, probabilities[:, value]) for value in np.unique(targets)]
+    return float(np.mean(found))
+
+
+NAMED: dict[str, tuple[str, Callable[[Values, Values], float]]] = {  # name: for classes or numbers, and the function
+    "accuracy": ("classes", lambda targets, predictions: float((targets == predictions).mean())),
+    "balanced_accuracy": ("classes", _balanced_accuracy),
+    "macro_f1": ("classes", _macro_f1),
+    "matthews": ("classes", _matthews),
+    "auroc": ("classes", _auroc),
+    "r2": ("numbers", lambda targets, predictions: r2(torch.as_tensor(predictions), torch.as_tensor(targets))),
+    "negative_mae": ("numbers", lambda targets, predictions: -float(np.abs(targets - predictions).mean())),
+    "negative_rmse": ("numbers", lambda targets, predictions: -float(np.sqrt(((targets - predictions) ** 2).mean()))),
+}
+PROBABILITIES = ("probabilities", "y_score", "y_prob", "y_proba")  # how a parameter is called that wants them
+
+
+def find_metric(name: str, task: Task) -> Callable[[Values, Values], float]:
+    """The function of a metric's name or import string; a name that does not fit the task is refused."""
+    kind = "numbers" if task == "regression" else "classes"
+    if ":" in name:
+        return imported.function(name, "metric")
+    fitting = [known for known, (of, _) in NAMED.items() if of == kind]
+    if name not in fitting:
+        hint = "it is not for targets that are " + kind if name in NAMED else nearest(name, fitting)
+        raise WeftError(f"metric {name!r}: {hint} give one of {', '.join(fitting)}, or package.module:function")
+    return NAMED[name][1]
+
+
+def score(name: str, task: Task, outputs: Tensor, targets: Tensor) -> float:
+    """The metric of a whole split: `function(targets, predictions)`, both (n,), classes by their numbers.
+
+    A function whose second parameter is called `probabilities` (or as in PROBABILITIES) gets these instead: (n, K),
+    or for two classes (n,), of the second.
+    """
+    function = find_metric(name, task)
+    answers: Tensor
+    if task == "regression":
+        answers = outputs.flatten(1).squeeze(1).double()
+    else:
+        answers, targets = class_probabilities(task, outputs), targets.long()
+        if not wants_probabilities(function):
+            answers = answers.argmax(1)
+        elif answers.shape[1] == 2:
+            answers = answers[:, 1]
+    try:
+        found = function(targets.numpy(), answers.numpy())
+        value = math.nan if isinstance(found, bool | str) else float(found)
+    except Exception as error:  # a user's function may raise anything
+        raise WeftError(f"metric {name} returned no number: {type(error).__name__}: {error}") from error
+    if not math.isfinite(value):
+        raise WeftError(f"metric {name} returned {found!r}, which is no finite number; let it return one")
+    return value
+
+
+def wants_probabilities(function: Callable[..., Any]) -> bool:
+    try:
+        second = list(inspect.signature(function).parameters)[1]
+    except (TypeError, ValueError, IndexError):
+        return False
+    return second in PROBABILITIES
+
+
+def try_metric(name: str, task: Task, targets: Tensor, classes: int) -> None:
+    """Call a metric on right answers to some targets: one that cannot be used is refused before anything is trained."""
+    if task == "regression":
+        outputs = targets.double()[:, None]
+    elif task == "binary":
+        outputs = targets.double()[:, None] * 2 - 1
+    else:
+        outputs = torch.nn.functional.one_hot(targets.long(), classes).double()
+    score(name, task, outputs, targets)

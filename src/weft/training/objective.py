@@ -19,7 +19,7 @@ from torch import Tensor
 from weft.data.open.labels import NARROW
 from weft.errors import WeftError
 from weft.nn.losses import Task, example_losses
-from weft.training.metrics import HEADLINE, headline
+from weft.training.metrics import HEADLINE, headline, score
 
 
 class Goal(Protocol):
@@ -76,11 +76,13 @@ class Objective:
     constant: Tensor = field(default_factory=lambda: torch.zeros(1))
     """that answer, as a network's outputs for one example"""
     spread: float = 1.0
+    chosen: str | None = None
+    """metric that was asked for in place of accuracy or R²"""
     lower_is_better = False
 
     @property
     def metric(self) -> str:
-        return HEADLINE[self.task]
+        return self.chosen or HEADLINE[self.task]
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Weighted loss of each example: (batch,)."""
@@ -123,7 +125,9 @@ class Objective:
         return float(self.losses(outputs, targets).double().sum() / weight)
 
     def headline(self, outputs: Tensor, targets: Tensor) -> float:
-        return headline(self.task, self.answers(outputs), targets)
+        if self.chosen is None:
+            return headline(self.task, self.answers(outputs), targets)
+        return score(self.chosen, self.task, self.answers(outputs), targets)
 
 
 def create_objective(

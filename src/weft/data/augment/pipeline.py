@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft import imported
 from weft.data.augment import colour
 from weft.data.augment.geometry import crop_boxes, flip, padded_crop, resized_crop
 from weft.data.augment.mixing import Mix, draw_mix, erase
 from weft.data.augment.policy import rand_augment, trivial_augment
 from weft.data.batch import noise
 from weft.data.config import AugmentConfig
+from weft.errors import WeftError
 
 Index = NDArray[np.int64]
 Draws = NDArray[np.float64]
@@ -25,6 +28,10 @@ class Augmenter:
 
     config: AugmentConfig
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.config.augmentation is not None:
+            imported.function(self.config.augmentation, "augmentation")  # refused now, rather than at the first batch
 
     def draws(self, name: str, step: int, index: Index, count: int) -> Draws:
         """(batch, count) uniform numbers of the stream `name` for the examples of a step."""
@@ -53,7 +60,23 @@ class Augmenter:
         elif config.policy == "rand":
             draws = self.draws("rand", step, index, 2 * config.rand_layers)
             images = rand_augment(images, draws, config.rand_layers, config.rand_magnitude)
-        return images
+        return images if config.augmentation is None else self._own(images, step, index, config.augmentation)
+
+    def _own(self, images: Tensor, step: int, index: Index, name: str) -> Tensor:
+        """The user's function applied; what it returns must be images of the same form."""
+        function = imported.function(name, "augmentation")
+        try:
+            changed = function(images, Noise(self, step, index))
+        except WeftError:
+            raise
+        except Exception as error:  # a user's function may raise anything
+            raise WeftError(f"augmentation {name} failed: {type(error).__name__}: {error}") from error
+        if not isinstance(changed, Tensor):
+            raise WeftError(f"augmentation {name} returned a {type(changed).__name__}; let it return a tensor")
+        if changed.shape != images.shape or changed.dtype != images.dtype:
+            made, of = (f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in (changed, images))
+            raise WeftError(f"augmentation {name} made {made} of {of}; let it return images of the same shape and type")
+        return changed
 
     def erase(self, images: Tensor, step: int, index: Index) -> Tensor:
         """Normalised images, some with a rectangle erased."""
@@ -76,3 +99,26 @@ class Augmenter:
         images = colour.brightness(images, factors[:, 0])
         images = colour.contrast(images, factors[:, 1])
         return colour.saturation(images, factors[:, 2])
+
+
+class Noise:
+    """Random numbers for an augmentation of the user's own: functions of (seed, step, example) alone.
+
+    Each call draws anew. As they do not depend on who asks, or on the other examples, a batch is the same whichever
+    process makes it, and whatever was made before.
+    """
+
+    def __init__(self, augmenter: Augmenter, step: int, index: Index) -> None:
+        self._augmenter, self._step, self._index = augmenter, step, index
+        self._calls = 0
+
+    def uniform(self, count: int = 1) -> Tensor:
+        """(batch, count) float32 in [0, 1)."""
+        self._calls += 1
+        draws = self._augmenter.draws(f"own {self._calls}", self._step, self._index, count)
+        return torch.from_numpy(draws.astype(np.float32))
+
+    def normal(self, count: int = 1) -> Tensor:
+        """(batch, count) float32 of mean 0 and deviation 1."""
+        first, second = self.uniform(count), self.uniform(count)
+        return torch.sqrt(-2 * torch.log1p(-first)) * torch.cos(2 * torch.pi * second)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ PAIRS = (
 )  # fmt: skip
 
 
+STATED = b"weft"  # metadata of a schema that states what is input and what is target
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
 
 
@@ -33,6 +34,12 @@ class Columns:
     names: list[str] | None = None  # class names, where the file states them
     group: str | None = None
     notes: tuple[str, ...] = ()
+    rows: bool = False  # whether the one input holds a whole row of numbers, whose features have no names
+
+    @property
+    def features(self) -> list[str]:
+        """Names of what a network takes, where they have names."""
+        return [] if self.rows else list(self.inputs)
 
     @property
     def wanted(self) -> list[str]:
@@ -50,6 +57,7 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
             else "no columns; give a file with an input and a target"
         )
         raise WeftError(f"{where} has {fault}")
+    config = with_statement(schema, config)
     kinds = {field.name: _kind(field.type) for field in schema}
     for wish in [config.target, config.group, *(config.inputs or ())]:
         if wish is not None and wish not in kinds:
@@ -61,12 +69,30 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
             f"{where}: the column {target!r} holds {_said(schema.field(target).type)}, which is no label; "
             "choose another with --target, or use --task none"
         )
-    group = config.group or next((name for name in GROUPS if name in kinds and name != target), None)
+    taken = {target, *(config.inputs or ())}
+    group = config.group or next((name for name in GROUPS if name in kinds and name not in taken), None)
     free = {name: kind for name, kind in kinds.items() if name not in {target, group}}
     modality, inputs = _guess_inputs(free, config.inputs, where)
     if modality == "vector" and target is None and config.task != "none":
+        if STATED in (schema.metadata or {}):
+            raise WeftError("rows of numbers without labels: give y, one label a row, or task='none'")
         raise WeftError(f"{where}: which column is to be predicted? Choose with --target: {', '.join(kinds)}")
-    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes))
+    rows = modality == "vector" and len(inputs) == 1 and kinds[inputs[0]] == "list"
+    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes), rows)
+
+
+def with_statement(schema: pa.Schema, config: SourceConfig) -> SourceConfig:
+    """The configuration, with what the schema states of input and target where it leaves them open."""
+    try:
+        told = json.loads((schema.metadata or {}).get(STATED, b"{}"))
+        inputs, target = told.get("inputs"), told.get("target")
+    except (ValueError, AttributeError, RecursionError):
+        return config
+    if config.inputs is None and isinstance(inputs, list) and all(name in schema.names for name in inputs):
+        config = replace(config, inputs=tuple(inputs))
+    if config.target is None and isinstance(target, str) and target in schema.names:
+        config = replace(config, target=target)
+    return config
 
 
 def class_names(schema: pa.Schema) -> tuple[dict[str, list[str]], list[str]]:

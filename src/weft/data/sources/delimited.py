@@ -68,7 +68,7 @@ def read_delimited(path: Path, config: SourceConfig) -> Reading:
     tables = {split: _table([(file, texts[file]) for file in members], columns) for split, members in splits.items()}
     notes = [note for lines in texts.values() for note in lines.notes]
     notes += [f"{', '.join(file.name for file in others[:3])}: left out, as there are tables beside"] if others else []
-    return Reading(columns.modality, dict(tables), digest_files(files, root), None, list(columns.inputs), notes)
+    return Reading(columns.modality, dict(tables), digest_files(files, root), None, columns.features, notes)
 
 
 def _files(folder: Path) -> tuple[list[Path], list[Path]]:

@@ -35,7 +35,7 @@ def from_datasets(found: Any, name: str, config: SourceConfig) -> Reading:
         table = dataset.with_format("arrow")[:]
         tables[split] = arrow_table(table, columns, partial(_place, name, split), {})
     files = {split: str(dataset._fingerprint) for split, dataset in found.items()}
-    return Reading(columns.modality, dict(tables), files, columns.names, list(columns.inputs))
+    return Reading(columns.modality, dict(tables), files, columns.names, columns.features)
 
 
 def _place(name: str, split: str, row: int) -> str:

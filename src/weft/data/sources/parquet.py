@@ -35,7 +35,7 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
         shards = ParquetShards(members, columns, root)
         tables[split] = shards if stream else _in_memory(shards)
     notes = list(columns.notes)
-    return Reading(columns.modality, tables, digest_files(files, root), columns.names, list(columns.inputs), notes)
+    return Reading(columns.modality, tables, digest_files(files, root), columns.names, columns.features, notes)
 
 
 class ParquetShards:

@@ -18,7 +18,7 @@ from weft.data.open.source import Source
 from weft.data.open.splits import Split
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
 from weft.training.config import RunConfig
-from weft.training.metrics import HEADLINE, measure
+from weft.training.metrics import HEADLINE, measure, score
 from weft.training.storage import run_folder, yaml_file
 from weft.training.storage.predictions import predictions, write_predictions
 from weft.training.storage.record import commit
@@ -38,7 +38,7 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     rows = {role: examples(source.splits[role], MOST if role == "train" else None) for role in source_roles()}
     inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
     features, vocabulary = featurise(inputs, source.modality, transform)
-    model, selected = best_model(features, targets, source.task)
+    model, selected = best_model(features, targets, source.task, config.objective.metric)
     seconds = time.perf_counter() - started
     outputs = answers(model, features["test"], source.task)
     record = baseline_record(config, source, model, features, outputs, targets["test"], seconds, cpu)
@@ -107,10 +107,20 @@ def hog(images: NDArray[np.uint8], bins: int = 9) -> NDArray[np.float32]:
     return normed.reshape(len(images), -1).astype(np.float32)
 
 
-def best_model(features: dict[str, Features], targets: dict[str, NDArray[Any]], task: str) -> tuple[Any, float]:
+def best_model(
+    features: dict[str, Features], targets: dict[str, NDArray[Any]], task: Any, metric: str | None = None
+) -> tuple[Any, float]:
     """The model of the strength that the validation split prefers, and its score there."""
+
+    def judged(model: Any) -> float:
+        if metric is None:
+            return float(model.score(features["validation"], targets["validation"]))
+        return score(
+            metric, task, *outputs_and_targets(answers(model, features["validation"], task), targets["validation"])
+        )
+
     fitted = [create(task, strength).fit(features["train"], targets["train"]) for strength in STRENGTHS]
-    scores = [float(model.score(features["validation"], targets["validation"])) for model in fitted]
+    scores = [judged(model) for model in fitted]
     best = int(np.argmax(scores))
     return fitted[best], scores[best]
 
@@ -148,10 +158,14 @@ def baseline_record(
 ) -> dict[str, Any]:
     """The record of a baseline: the fields of a run's that have a meaning for it."""
     weights = int(np.size(model.coef_))
-    metrics = measure(source.task, *outputs_and_targets(outputs, targets), len(source.classes))  # type: ignore[arg-type]
+    task: Any = source.task
+    metrics = measure(task, *outputs_and_targets(outputs, targets), len(source.classes))
+    metric = config.objective.metric or HEADLINE[task]
+    if metric not in metrics:
+        metrics[metric] = score(metric, task, *outputs_and_targets(outputs, targets))
     return {
         "status": "finished",
-        "metric": HEADLINE[source.task],
+        "metric": metric,
         "metrics": metrics,
         "source": {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes},
         "parameters": weights + int(np.size(model.intercept_)),

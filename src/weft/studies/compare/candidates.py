@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weft.errors import WeftError, nearest
+from weft.imported import is_outside
 from weft.networks.config import (
     ForeignConfig,
     ImageTokensConfig,
@@ -23,7 +24,6 @@ from weft.networks.config import (
     TextConvConfig,
     TokenConfig,
 )
-from weft.networks.outside import is_outside
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.budget_matching import MEASURES, Unmatched, solve
 from weft.studies.statistics.verdicts import Group

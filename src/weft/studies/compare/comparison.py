@@ -18,7 +18,7 @@ from weft.data.config import EMBEDDED, AugmentConfig, TransformConfig
 from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
-from weft.studies.compare.rate_search import best_rates, rates, short_run_rate, trial
+from weft.studies.compare.rate_search import SHARE, best_rates, rates, short_run_rate, trial
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
@@ -44,6 +44,9 @@ EPOCHS = 10
 EVALUATIONS = 15  # points of a run's curve on the validation split
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
 TRIALS = 3
+IN_LOOPS = (
+    0.8  # of the time of a comparison goes into training; the rest is reading, probes, evaluations and the report
+)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -59,6 +62,8 @@ class ComparisonConfig:
     amount: str | None = None
     """How much of it: 100k, 1M or 2e6 parameters or multiply-adds, 90s or 4m of training a run; by default what suits
     the inputs' size."""
+    time: str | None = None
+    """Wall time of the whole comparison, such as 20m: every run trains for an equal part of it (--match seconds)."""
     seeds: Count = 3
     """Runs of each candidate; below 5, verdicts that claim a difference are called preliminary."""
     trials: Natural | None = None
@@ -83,6 +88,11 @@ class ComparisonConfig:
     execution: ExecutionConfig = ExecutionConfig()
 
     def __post_init__(self) -> None:
+        if self.time is not None:
+            seconds(self.time)
+            if self.amount is not None or self.epochs is not None or self.steps is not None:
+                raise WeftError("--time decides how long runs are; leave out --amount, --epochs and --steps")
+            return
         if self.epochs is not None and self.steps is not None:
             raise WeftError("--epochs and --steps contradict each other; give one of them")
         if self.match == "seconds" and (self.epochs is not None or self.steps is not None):
@@ -118,6 +128,7 @@ def quantity(text: str) -> float:
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
     """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
     overhead = Overhead(folder)
+    whole, asked = asked.time, timed(asked, 1.0)
     with (
         driving(folder),
         Pool(1 if asked.match == "seconds" or asked.execution.device == "cuda" else asked.jobs) as pool,
@@ -126,6 +137,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         require_same_source(before, facts, folder)
         candidates = make_candidates(facts, asked.models, asked.match, asked.count(), asked.controls, asked.baseline)
+        if whole is not None:
+            asked = timed(replace(asked, match="params", amount=None, time=whole), share_of_a_run(asked, candidates))
         study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
@@ -144,6 +157,27 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
             study = replace(study, overhead=spent)
             study.save()
     return study
+
+
+def timed(asked: ComparisonConfig, share: float) -> ComparisonConfig:
+    """Where a time for the whole was given: runs of so many seconds, a share of it."""
+    if asked.time is None:
+        return asked
+    return replace(asked, match="seconds", amount=f"{max(1.0, seconds(asked.time) * share):.3g}s", time=None)
+
+
+def share_of_a_run(asked: ComparisonConfig, candidates: list[Candidate]) -> float:
+    """The share of a comparison's time in which one run trains; a trial is a part of a run, too."""
+    learnt = sum(not candidate.fixed for candidate in candidates)
+    each = asked.seeds + trials_of(asked) / SHARE
+    if asked.learning_curve:
+        each += asked.seeds * len(SHARES)
+    return IN_LOOPS / max(1.0, learnt * each)
+
+
+def trials_of(asked: ComparisonConfig) -> int:
+    """Learning rates that are tried for each candidate."""
+    return asked.trials if asked.trials is not None else (0 if asked.source in EMBEDDED else TRIALS)
 
 
 def earlier(folder: Path, say: Say) -> dict[str, Any]:
@@ -248,7 +282,7 @@ def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
 
 def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
     """The study with the learning rate of each candidate that did best on the validation split, of as many for each."""
-    trials = asked.trials if asked.trials is not None else (0 if asked.source in EMBEDDED else TRIALS)
+    trials = trials_of(asked)
     if trials == 0:
         return study
     if asked.optimisation.lr is not None:

@@ -64,18 +64,18 @@ def facts_of(config: AnyConfig) -> Facts:
 
 def facts_of_corpus(config: PretrainConfig) -> Facts:
     """What candidates must know of plain text; `rows` are the sequences to learn from."""
-    materials = open_inputs(config, None, data_of(config))
-    network = materials.network
+    inputs = open_inputs(config, None, data_of(config))
+    network = inputs.network
     assert isinstance(network, TextTokensConfig)
     return Facts(
         name=config.source,
         modality="text",
         task="none",
         outputs=0,
-        fingerprint=materials.fingerprint,
-        rows=materials.batches("train").steps_per_epoch * config.optimisation.batch_size,
+        fingerprint=inputs.fingerprint,
+        rows=inputs.batches("train").steps_per_epoch * config.optimisation.batch_size,
         shape={"vocab_size": network.vocab_size, "max_length": network.max_length},
-        notes=materials.notes,
+        notes=inputs.notes,
     )
 
 

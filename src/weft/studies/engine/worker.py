@@ -55,7 +55,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork of a process with OpenMP threads would hang
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
-        with undisturbed():
+        with undisturbed(), main_hidden():
             self.process.start()
         theirs.close()
 
@@ -123,6 +123,24 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+@contextmanager
+def main_hidden() -> Iterator[None]:
+    """Start a process that does not import the script it is started from: `serve` needs nothing of it.
+
+    multiprocessing would import it, and a script that is not guarded by `if __name__ == "__main__"` would begin anew.
+    """
+    script = sys.modules["__main__"]
+    kept = {name: getattr(script, name) for name in ("__spec__", "__file__") if hasattr(script, name)}
+    script.__spec__ = None
+    with suppress(AttributeError):
+        del script.__file__
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(script, name, value)
 
 
 def start_tracker() -> None:

@@ -78,7 +78,7 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
         if record["status"] != "finished":
             log = f"logs/{result.path.name}.txt"
             return replace(result, record=record, reason=str(record.get("reason", "failed")), log=log)
-        if record["metric"] not in ("accuracy", "r2"):
+        if judged_by(record) not in ("accuracy", "r2"):
             raise WeftError(f"{result.path} is judged by its {record['metric']}, not by examples, and was left out")
         return replace(result, record=record, predictions=read_predictions(result.path))
     except WeftError as error:
@@ -156,15 +156,28 @@ def validation_metric(result: Result) -> float:
     return max((e["validation_metric"] for e in result.record["curve"] if "validation_metric" in e), default=-math.inf)
 
 
+def judged_by(record: dict[str, Any]) -> str:
+    """The metric that verdicts rest on: one with a value for every example, also where another chose the best step."""
+    if own_metric(record) is None:
+        return str(record["metric"])
+    return "accuracy" if "accuracy" in record["metrics"] else "r2"
+
+
+def own_metric(record: dict[str, Any]) -> str | None:
+    """The metric that was asked for, if one was."""
+    found: str | None = record["config"].get("objective", {}).get("metric")
+    return found
+
+
 def scores_of(results: list[Result]) -> Scores:
     """(seeds, examples): right or wrong, or for regression the share of an example in R²."""
     return np.stack([score(result.predictions, result.record) for result in results])  # type: ignore[arg-type]
 
 
 def score(predictions: Predictions, record: dict[str, Any]) -> NDArray[np.float64]:
-    """Per-example scores whose mean is the metric of the record."""
+    """Per-example scores whose mean is accuracy or R²."""
     predicted, target = predictions["predicted"].astype(np.float64), predictions["target"].astype(np.float64)
-    if record["metric"] == "accuracy":
+    if judged_by(record) == "accuracy":
         return (predicted == target).astype(np.float64)
     spread = float(target.var())
     return 1 - (predicted - target) ** 2 / spread if spread else np.zeros_like(target)

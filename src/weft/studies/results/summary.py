@@ -18,7 +18,7 @@ from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
 from weft.studies.results.error_examples import read_mistakes
 from weft.studies.results.inference_speed import Inference, read_inference
-from weft.studies.results.load import Collection, Result, collect, scores_of, validation_metric
+from weft.studies.results.load import Collection, Result, collect, judged_by, own_metric, scores_of, validation_metric
 from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, recommend
 from weft.training.config import RunConfig
@@ -48,7 +48,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         for candidate in collection.candidates
         if (made := judged_candidate(candidate, by_candidate[candidate.name], study["match"]))
     ]
-    metric = next((r.record["metric"] for r in whole if r.record is not None), "accuracy")
+    metric = next((judged_by(r.record) for r in whole if r.record is not None), "accuracy")
     unit = "points" if metric == "accuracy" else "value"
     rows = [leaderboard_row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
@@ -60,6 +60,9 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "command": study["command"],
         "notes": study["notes"] + [note for note in [study.get("overhead", "")] if note],
         "metric": metric,
+        "own_metric": next(
+            (own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None
+        ),
         "unit": unit,
         "recommendation": recommend(judged),
         "verdicts": [as_row(verdict) for verdict in answer(judged, unit, study["match"])],
@@ -140,9 +143,11 @@ def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, An
     if not done:
         return found
     total = mean_of(scores_of(done))
-    least = 0.0 if done[0].record["metric"] == "accuracy" else -math.inf  # type: ignore[index]
+    least = 0.0 if judged_by(done[0].record) == "accuracy" else -math.inf  # type: ignore[arg-type]
     found |= {"score": total.mean, "low": max(total.low, least), "high": min(total.high, 1.0)}
     found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
+    if own := own_metric(done[0].record or {"config": {}}):
+        found[own] = mean([(result.record or {})["metrics"].get(own) for result in done])
     found["lr"] = (done[0].record or {}).get("plan", {}).get("lr")
     inference = next((i for r in done if (i := inference_of(r)) is not None), None)
     tokens = inference.tokens if inference is not None else None

@@ -26,7 +26,7 @@ from weft.training.finetuning.start import Start, read_start
 from weft.training.inference.evaluate import check, reopened
 from weft.training.inference.predictor import load
 from weft.training.loop.evaluation import outputs_of
-from weft.training.metrics import Metrics, measure
+from weft.training.metrics import Metrics, measure, score
 from weft.training.optim.optimisers import Groups
 from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
 from weft.training.storage.run_folder import open_run
@@ -151,4 +151,8 @@ def evaluate_finetuned(
     found = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
     if predictor.card.task != "regression":
         found["chance"] = chance(targets)
+    if config.objective.metric is not None:
+        found[config.objective.metric] = score(
+            config.objective.metric, predictor.card.task, objective.answers(outputs), targets
+        )
     return {"examples": len(targets), "loss": objective.mean_loss(outputs, targets), **found}

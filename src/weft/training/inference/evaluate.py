@@ -13,7 +13,7 @@ from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.predictor import Predictor, load
 from weft.training.loop.evaluation import outputs_of
-from weft.training.metrics import Metrics, measure
+from weft.training.metrics import Metrics, measure, score
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.storage.run_folder import RunFolder, open_run
 
@@ -54,6 +54,8 @@ def evaluate_classifier(
     outputs, targets = outputs_of(predictor.network, loader)
     objective = predictor.card.objective()
     metrics = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
+    if (asked := folder.labelled().objective.metric) is not None:
+        metrics[asked] = score(asked, predictor.card.task, objective.answers(outputs), targets)
     return {"examples": len(targets), "loss": objective.mean_loss(outputs, targets), **metrics}
 
 

@@ -30,13 +30,14 @@ from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.network_folder import NetworkMetadata, write_network
-from weft.training.metrics import Metrics, measure
+from weft.training.metrics import Metrics, measure, try_metric
 from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
 from weft.training.storage.predictions import predictions, write_predictions
 
+TRIED = 1000  # targets that a metric is tried on before anything is trained
 INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network
 
 
@@ -129,7 +130,10 @@ class LabelledInputs:
         self.transform.save(folder)
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
-        return measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
+        found = measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
+        if self.objective.chosen is not None:
+            found[self.objective.chosen] = self.objective.headline(outputs, targets)
+        return found
 
     def described(self) -> dict[str, Any]:
         source = self.source
@@ -206,7 +210,11 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
 def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
     """The objective of a source's task, as asked for."""
     targets = source.splits["train"].targets
-    return create_objective(source.task, targets, len(source.classes), asked.smoothing, asked.class_weights)
+    found = create_objective(source.task, targets, len(source.classes), asked.smoothing, asked.class_weights)
+    if asked.metric is not None:
+        some = np.unique(np.linspace(0, len(targets) - 1, TRIED).astype(np.int64))
+        try_metric(asked.metric, found.task, torch.from_numpy(targets[some]), len(source.classes))
+    return replace(found, chosen=asked.metric)
 
 
 def check_names(config: RunConfig) -> None:

@@ -1,24 +1,19 @@
-"""Arrays, lists and tables in memory: what they hold, and a source made of them, for the estimators.
+"""Arrays, lists and tables in memory: what they hold, and what of them are rows, texts and images.
 
 Series and tables of pandas, polars and pyarrow are known by their methods; none of these libraries is imported.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.config import Modality, SourceConfig, Task
-from weft.data.open.source import Source
-from weft.data.open.splits import MemorySplit
-from weft.data.read.cache import digest
-from weft.data.sources.table import Table
+from weft.data.config import Modality
 from weft.errors import WeftError
 
 
@@ -105,35 +100,6 @@ def alike(images: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
     if counts != {1, 3}:
         raise WeftError(f"the images have {' and '.join(map(str, sorted(counts)))} channels; give all of them the same")
     return [np.repeat(image, 3, 0) if len(image) == 1 else image for image in images]
-
-
-def source_of(examples: Examples, targets: NDArray[Any], task: Task, classes: list[str]) -> Source:
-    """A source whose only examples are these; all of them are for training.
-
-    Selection reads them too, since there are no others: an estimator keeps its last weights, not its best.
-    """
-    table = Table(inputs=examples.rows, labels=targets, place=lambda row: f"row {row}")
-    split = MemorySplit(table, np.arange(len(targets)), targets, "given")
-    return Source(
-        name="arrays",
-        modality=examples.modality,
-        task=task,
-        classes=classes,
-        splits={"train": split, "validation": split},
-        files={"inputs": digest(*content(examples.rows))},
-        notes=[],
-        config=SourceConfig(),
-    )
-
-
-def content(rows: Any) -> Iterable[str | bytes]:
-    """What tells inputs from others: the cache knows them by it."""
-    for part in [rows] if isinstance(rows, np.ndarray) else rows:
-        if isinstance(part, np.ndarray):
-            yield f"{part.dtype} {part.shape}"
-            yield part.tobytes()
-        else:
-            yield json.dumps(part)
 
 
 # ---- Images in memory as uint8 (channels, height, width): arrays with channels first, last or none, and Pillow images.
