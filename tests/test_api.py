@@ -323,13 +323,13 @@ def test_an_own_metric_chooses_the_best_step_and_is_reported() -> None:
             return (targets != predictions).mean()
         """,
     )
-    quick = QUICK | {"steps": 12, "eval_every": 1.0, "lr": 0.01}
+    quick = QUICK | {"steps": 100, "lr": 0.01}
     run = weft.train("digits", "mlp", output="run", metric="own_worst:wrong", **quick)
     assert run.metric == "own_worst:wrong"
     assert run.metrics[run.metric] == pytest.approx(1 - run.metrics["accuracy"])
     evaluations = [event for event in run.curve if event["kind"] == "evaluation"]
     best = max(evaluations, key=lambda event: (event["validation_metric"], -event["validation_loss"]))
-    assert run.record["best_step"] == best["step"]
+    assert run.record["best_step"] == best["step"] < 100, "the earliest are the worst"
 
 
 @pytest.mark.parametrize("returned", ["None", "'high'", "float('nan')", "predictions", "1 / 0"])
