@@ -87,7 +87,7 @@ def test_studies_are_listed_and_e1_prints_counts(capsys):
     assert "59,880,472" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", ["compare --help", "tune --help", "study list", "study run e1", "leaderboard --help"])
+@pytest.mark.parametrize("words", ["compare --help", "tune --help", "study list", "leaderboard --help"])
 def test_help_and_listings_load_no_torch(words: str):
     code = (
         f"import sys; from weft.commands.main import main\ntry: main({words.split()!r})\nexcept SystemExit: pass\n"
