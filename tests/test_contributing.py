@@ -121,7 +121,7 @@ def test_recipe_of_a_source(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_recipe_of_a_lens(tmp_path: Path) -> None:
     follow("Add a lens", tmp_path)
-    python(tmp_path, "-m", "weft", "inspect", "mlp", "norms", "--tensors", "3", "--out", "found")
+    python(tmp_path, "-m", "weft", "inspect", "mlp", "norms", "--tensors", "3", "--output", "found")
     finding = json.loads((tmp_path / "found" / "norms.json").read_text())
     assert finding["lens"] == "norms" and "largest" in finding["sentence"]
     assert len((tmp_path / "found" / "norms.csv").read_text().splitlines()) == 1 + 3

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weft.estimators import Regressor as Regressor
     from weft.networks.registry import create_model as create_model
     from weft.networks.registry import list_models as list_models
+    from weft.networks.registry import register_mixer as register_mixer
     from weft.training.inference.predictor import load as load
 
 __version__ = "0.1.0"
