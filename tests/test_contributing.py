@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft
-
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(?P<kind>python|diff) (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 SECTIONS = dict(
@@ -75,7 +73,6 @@ def test_recipes_are_clean(title: str, tmp_path: Path) -> None:
     python(tmp_path, "-m", "ruff", "format", "--check", "--quiet", "--config", str(ROOT / "pyproject.toml"), *files)
 
 
-@pytest.mark.skipif(not hasattr(weft, "register_mixer"), reason="weft.register_mixer is not there yet")
 def test_recipe_of_a_mixer(tmp_path: Path) -> None:
     follow("Add a mixer", tmp_path)
     (tmp_path / "steps.py").write_text(
@@ -97,7 +94,6 @@ assert losses[2] < losses[0], losses
     python(tmp_path, "steps.py")
 
 
-@pytest.mark.skipif(not hasattr(weft, "register_mixer"), reason="--model package.module:Class is not there yet")
 def test_recipe_of_a_network(tmp_path: Path) -> None:
     follow("Add a network", tmp_path)
     python(

@@ -144,7 +144,7 @@ def test_a_refused_run_takes_back_its_own_files_alone(tmp_path: Path, monkeypatc
         (tmp_path / "run" / "notes.txt").write_text("written while weft was looking")
         raise WeftError("refused late")
 
-    monkeypatch.setattr(lifecycle, "set_out", refuse)
+    monkeypatch.setattr(lifecycle, "measure_plan", refuse)
     with pytest.raises(WeftError, match="refused late"):
         lifecycle.start(ASKED, tmp_path / "run", Silent())
     assert everything(tmp_path / "run") == {"notes.txt"}

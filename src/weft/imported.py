@@ -61,39 +61,51 @@ def require_trust(name: str) -> None:
         )
 
 
-@lru_cache
 def function(name: str, what: str) -> Callable[..., Any]:
-    """What `package.module:function` names, also where the module lies in the current folder; `what` is for sentences.
-
-    The module is imported once a process: a change to it takes effect in the next one.
-    """
-    module_name, _, attribute = name.partition(":")
-    if not is_outside(name):
-        raise WeftError(f"{what} {name!r} is no import string; write package.module:function")
-    require_trust(name)
-    try:
-        with current_folder():
-            module = import_module(module_name)
-    except Exception as error:  # a user's module may raise anything
-        raise WeftError(f"{what} {name}: {module_name} cannot be imported ({type(error).__name__}: {error})") from error
-    found = getattr(module, attribute, None)
-    if found is None:
-        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        hint = nearest(attribute, known) or f"it has {', '.join(known[:5]) or 'no function'}"
-        raise WeftError(f"{what} {name}: {module_name} has no {attribute}; {hint}")
+    """The function that `package.module:function` names; `what` it is for stands in the sentences."""
+    found = imported(name, what)
     if not callable(found):
-        raise WeftError(f"{what} {name} is a {type(found).__name__}; a function is needed")
+        raise WeftError(f"{what} {name} is a {type(found).__name__}; name a function")
     return found
 
 
 def module_class(name: str) -> Any:
-    """The `nn.Module` class of an import string."""
+    """The `nn.Module` class that `package.module:Class` names."""
     from torch import nn
 
-    found = function(name, "network or mixer")
+    found = imported(name, "network or mixer")
     if not isinstance(found, type) or not issubclass(found, nn.Module):
         raise WeftError(f"{name} is no class of torch's nn.Module; name one that is")
     return found
+
+
+def imported(name: str, what: str) -> Any:
+    """What an import string names, if somebody vouches for it; its module may lie in the current folder."""
+    if not is_outside(name):
+        raise WeftError(f"{what} {name!r} is no import string; write package.module:name")
+    require_trust(name)
+    return _imported(name, what)
+
+
+@lru_cache
+def _imported(name: str, what: str) -> Any:
+    """Imported once a process: a change to the module takes effect in the next one."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        with current_folder():
+            module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise WeftError(
+            f"{what} {name}: {error}; install its package, or put the folder that holds it on PYTHONPATH"
+        ) from error
+    except Exception as error:  # a user's module may raise anything
+        why = f"{type(error).__name__}: {error}"
+        raise WeftError(f"{what} {name}: {module_name} cannot be imported ({why}); mend it") from error
+    if not hasattr(module, attribute):
+        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        hint = nearest(attribute, known) or f"it has {', '.join(known[:5]) or 'no function'}"
+        raise WeftError(f"{what} {name}: {module_name} has no {attribute}; {hint}")
+    return getattr(module, attribute)
 
 
 @contextmanager

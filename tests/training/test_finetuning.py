@@ -50,7 +50,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_hugging_face_folder_learns_sentences(encoder: Path, tmp_path: Path) -> None:
     """A4: starts from the folder's weights and tokenizer, and the run is evaluated and used like any other."""
-    config = configure(encoder, steps=150)
+    config = configure(encoder, steps=300)
     materials = open_finetuning(config)
     start = weft.networks.weights.network_from_folder(encoder)
     torch.testing.assert_close(materials.create().blocks[1].mixer.qkv.weight, start.blocks[1].mixer.qkv.weight)

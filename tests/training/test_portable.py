@@ -83,7 +83,7 @@ def test_an_encoder_that_is_not_there_is_asked_for_by_its_digest(machine: Path, 
         with pytest.raises(WeftError, match=folder.name):
             dispatch(["predict", *words, str(folder), "--text", "red"])
     looked = ["inspect", str(moved), "mistakes", "--source", str(machine.with_name("elsewhere") / "sentences.csv")]
-    assert dispatch([*looked, "--out", str(tmp_path / "seen"), "--encoder", str(bert)]) == 0
+    assert dispatch([*looked, "--output", str(tmp_path / "seen"), "--encoder", str(bert)]) == 0
     with pytest.raises(WeftError, match="leave out --encoder"):
         dispatch(["inspect", "mlp", "field", "--encoder", str(bert)])
 

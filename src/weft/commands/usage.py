@@ -15,7 +15,7 @@ FRAME = re.compile(r"^[│╭╰|+\s]+|[│╮╯|+\s]+$")
 RULE = re.compile(r"^[─╭╰╮╯ -]*$")
 ELSEWHERE = {  # names that a flag had, or has in other programs
     "--accumulate": ("--grad-accum-steps",),
-    "--budget": ("--time", "--amount", "--pretrain-time"),
+    "--budget": ("--amount", "--pretrain-time", "--time"),
     "--cased": ("--no-lowercase",),
     "--clip": ("--clip-grad",),
     "--erasing": ("--reprob",),

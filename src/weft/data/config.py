@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -21,7 +22,7 @@ def byte_count(value: Any, name: str = "--memory") -> int:
     """A number of bytes, perhaps with K, M, G or T behind it for the powers of 1,024: 512M, 2G or 1.5G."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", str(value).upper().replace(" ", ""))
     if found is None:
-        raise WeftError(f"{name} is {value!r}; give a number of bytes, or one such as 500M or 2G")
+        raise WeftError(f"{name} is {reprlib.repr(value)}; give a number of bytes, or one such as 500M or 2G")
     return int(float(found[1]) * 1024 ** " KMGT".index(found[2] or " "))
 
 

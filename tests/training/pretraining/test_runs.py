@@ -55,7 +55,7 @@ def finished(config: PretrainConfig, folder: Path) -> dict[str, Any]:
 
 def test_smoke_from_a_text_file_to_a_better_perplexity_than_word_frequencies(corpus: Path, tmp_path: Path) -> None:
     """End to end: train, report, evaluate again, verify, and load the encoder."""
-    record = finished(configure(corpus, steps=120, network=SMALL), tmp_path / "run")
+    record = finished(configure(corpus, steps=200, network=SMALL), tmp_path / "run")
     metrics = record["metrics"]
     assert record["kind"] == "pretrain" and record["metric"] == "perplexity"
     assert metrics["perplexity"] < metrics["frequency_perplexity"]
