@@ -1,7 +1,7 @@
 """`weft.open_source`, `weft.train` and `weft.compare`: what the commands do, from a script or a notebook.
 
-Settings are the flags of the commands with underscores: `batch_size=64` is `--batch-size 64`. The commands end in the
-same two functions, `start_run` and `run_comparison`.
+Settings are the flags of the commands with underscores: `batch_size=64` is `--batch-size 64`. The commands run
+the same code: `lifecycle` for one run, `run_comparison` for many.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Untrusted(WeftError):
     """Code that a file names and that nobody vouches for."""
 
 
-def is_outside(name: Any) -> bool:
+def is_import_string(name: Any) -> bool:
     """Whether a name is an import string."""
     return isinstance(name, str) and IMPORT_STRING.fullmatch(name) is not None
 
@@ -42,7 +42,7 @@ def trust(given: Any) -> None:
     if not isinstance(given, str):
         return
     for part in re.split(r"[=,\s]", given):
-        if is_outside(part) and (module := part.partition(":")[0]) not in trusted():
+        if is_import_string(part) and (module := part.partition(":")[0]) not in trusted():
             os.environ[TRUSTED] = ",".join([*trusted(), module])
 
 
@@ -54,7 +54,8 @@ def require_trust(name: str) -> None:
     """Refuse an import string that nobody vouches for."""
     module = name.partition(":")[0]
     inside = any(module == known or module.startswith(f"{known}.") for known in trusted())
-    if module not in sys.modules and not inside:
+    loaded = module in sys.modules and module.partition(".")[0] not in sys.stdlib_module_names  # `os` always is
+    if not loaded and not inside:
         raise Untrusted(
             f"{name} names code outside of weft, which is not run because a file says so; if you trust it, import "
             f"{module} first, name it on the command line, or set {TRUSTED}={module}"
@@ -81,7 +82,7 @@ def module_class(name: str) -> Any:
 
 def imported(name: str, what: str) -> Any:
     """What an import string names, if somebody vouches for it; its module may lie in the current folder."""
-    if not is_outside(name):
+    if not is_import_string(name):
         raise WeftError(f"{what} {name!r} is no import string; write package.module:name")
     require_trust(name)
     return _imported(name, what)

@@ -19,7 +19,7 @@ from weft.data.open.source import Source, open_source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError, nearest
-from weft.imported import is_outside
+from weft.imported import is_import_string
 from weft.insight.finding import Unfit
 from weft.networks.config import NetworkConfig
 from weft.networks.network import Network
@@ -111,7 +111,7 @@ def open_subject(
         if settings:
             raise WeftError(f"{name} holds a trained network, whose settings cannot be changed; use a network's name")
         return of_run(Path(name), source, split, encoder)
-    if str(name) in REGISTRY or is_outside(str(name)):
+    if str(name) in REGISTRY or is_import_string(str(name)):
         if encoder is not None:
             raise WeftError(f"{name} is an untrained network, which stands on no encoder; leave out --encoder")
         return of_name(str(name), source, split, settings or {})

@@ -1,7 +1,7 @@
 """One backbone for all token networks: embed → blocks → norm → pool → head.
 
-ViT, MLP-Mixer, BERT and the controls differ in the mixer alone; gMLP's block puts the mixer inside its gate. Images
-enter through patches, text through word vectors; everything after is shared.
+The blocks of ViT, MLP-Mixer, BERT and the controls differ in the mixer alone; gMLP's have a gate over tokens in its
+place. Images enter through patches, text through word vectors; everything after is shared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Controls: the Mixer's backbone with a mixer that learns nothing, or only locally (Yu et al. 2022).
 
-identity    0                  tokens meet only in the final pooling
+identity    X                  tokens meet only in the final pooling
 random      R·X                R fixed, its rows positive with sum one (Yu et al. 2022, "MetaFormer baselines")
 pooling     mean₃ₓ₃(X) − X     PoolFormer's
 depthwise   k_c ∗ X_c          a 7×7 filter for each channel: local and shared, the only one of these that learns

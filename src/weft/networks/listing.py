@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from weft import __version__
+from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 
 PACKAGE = Path(__file__).parents[1]
@@ -38,7 +39,7 @@ _reaches: dict[str, int | None] = {}  # of weft's own mixers: checking a configu
 @cache
 def listing() -> Listing:
     """From the cache, or from the family files if they changed."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
+    with suppress(OSError, ValueError, LookupError, AttributeError, TypeError, RuntimeError, WeftError):
         return restored(json.loads(cache_file().read_text()))
     found = collected()
     with suppress(OSError, RuntimeError):

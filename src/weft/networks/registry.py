@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from weft import machine
 from weft.errors import WeftError, nearest
-from weft.imported import is_outside, module_class, require_trust, trust
+from weft.imported import is_import_string, module_class, require_trust, trust
 from weft.networks import config as configs
 from weft.networks import listing
 from weft.networks.config import ForeignConfig, MLPConfig, NetworkConfig
@@ -108,7 +108,7 @@ def create_model(
 
 def named(name: str) -> NetworkConfig:
     """The configuration of a name, or of a class of somebody else's."""
-    if is_outside(name):
+    if is_import_string(name):
         require_trust(name)
         return checked(ForeignConfig, {"model": name}, name)
     if name not in REGISTRY:
@@ -128,7 +128,7 @@ def configured(name: str, **changes: Any) -> NetworkConfig:
         fields = {field.name for field in dataclasses.fields(config)}
         arguments = {key: changes.pop(key) for key in list(changes) if key not in fields}
         changes["arguments"] = {**config.arguments, **changes.get("arguments", {}), **arguments}
-    if is_outside(changes.get("mixer")):
+    if is_import_string(changes.get("mixer")):
         require_trust(changes["mixer"])
     return checked(type(config), {**dataclasses.asdict(config), **changes}, name)
 
@@ -150,7 +150,7 @@ def checked(kind: type[NetworkConfig], fields: dict[str, Any], what: str) -> Net
 def config_from_dict(fields: dict[str, Any]) -> NetworkConfig:
     """The configuration that `dataclasses.asdict` was taken of, from `config.json` for instance.
 
-    A file is no reason to run code: a class outside of weft that it names must be trusted (outside.py).
+    A file is no reason to run code: a class outside of weft that it names must be trusted (weft/imported.py).
     """
     family = fields.get("family")
     if not isinstance(family, str) or family not in FAMILIES:
@@ -158,7 +158,7 @@ def config_from_dict(fields: dict[str, Any]) -> NetworkConfig:
             f"there is no family {reprlib.repr(family)} of networks; the families are {', '.join(FAMILIES)}"
         )
     for stored in (fields.get("model"), fields.get("mixer")):
-        if is_outside(stored):
+        if is_import_string(stored):
             require_trust(str(stored))
     return checked(FAMILIES[family][0], fields, family)
 
@@ -248,7 +248,7 @@ def load_families() -> None:
 
 def mixer_class(name: str) -> type[nn.Module]:
     """The mixer of a name, or the class that `package.module:Class` says."""
-    if is_outside(name):
+    if is_import_string(name):
         kind: type[nn.Module] = module_class(name)
         check_mixer(kind, name)
         return kind
@@ -264,7 +264,7 @@ def mixer_class(name: str) -> type[nn.Module]:
 
 def mixer_reach(name: str) -> int | None:
     """How many tokens in a row one token sees through a mixer; None: all of them. Loads no torch for weft's own."""
-    if name not in MIXERS and not is_outside(name):
+    if name not in MIXERS and not is_import_string(name):
         known = listing.reaches()
         if name in known:
             return known[name]

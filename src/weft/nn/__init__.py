@@ -1,4 +1,4 @@
-"""The parts of networks: activations, embeddings, positions, token mixers, gates, blocks, convolutions.
+"""The parts of networks: activations, embeddings, positions, attention, blocks, convolutions, losses, noise.
 
 Needs torch alone; every other folder may import it.
 """

@@ -1,6 +1,6 @@
 """Equal budgets: width and depth of a network solved so that its parameters or multiply-adds meet a number.
 
-Counts come from the closed forms of `networks.formulas`, so a solution takes milliseconds and no torch. `resized` says
+Counts come from the closed forms of `networks/cost.py`, so a solution takes milliseconds. `resized` says
 how each family grows: by a main width, and by `extra` units of its finest dimension, which fill the gap between one
 width and the next. Proportions stay those of the named size.
 """

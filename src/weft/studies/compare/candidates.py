@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weft.errors import WeftError, nearest
-from weft.imported import is_outside
+from weft.imported import is_import_string
 from weft.networks.config import (
     ForeignConfig,
     ImageTokensConfig,
@@ -120,7 +120,7 @@ def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
         return list(presets[models](facts))
     names = [name.strip() for name in models.split(",") if name.strip()]
     for name in names:
-        if name not in REGISTRY and not is_outside(name):
+        if name not in REGISTRY and not is_import_string(name):
             known = [*presets, *REGISTRY]
             raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
         if REGISTRY[name].input != facts.modality and (name != "mlp" or facts.modality == "text"):

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.errors import WeftError
 from weft.studies.statistics.intervals import mcnemar
+from weft.studies.statistics.verdicts import SIGNIFICANCE
 from weft.training.storage.predictions import Predictions, read_predictions
 from weft.training.storage.run_folder import open_run
 
@@ -24,7 +25,7 @@ def compare_two(first: Path, second: Path) -> str:
     p = mcnemar(right, also)
     counts = f"{int((right & ~also).sum())} only the first gets right, {int((~right & also).sum())} only the second"
     scores = f"{first.name} {right.mean():.2%}, {second.name} {also.mean():.2%}"
-    verdict = "the networks differ" if p < 0.05 else "no difference shown"
+    verdict = "the networks differ" if p < SIGNIFICANCE else "no difference shown"
     scope = "This is about these two networks; for how they are trained, compare several seeds."
     return f"{scores}: {verdict} (McNemar, p = {p:.2g}; of the examples {counts}). {scope}"
 

@@ -25,7 +25,7 @@ from weft.training.storage.run_folder import RunFolder, open_run
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One comparison."""
 
     what: str
@@ -44,7 +44,7 @@ class Recorder(Journal):
         self.events.append(event)
 
 
-def verify(path: Path, steps: int) -> Iterator[Finding]:
+def verify(path: Path, steps: int) -> Iterator[Check]:
     """Repeat at most `steps` steps and compare losses, norms and weights; then compare the record's metrics."""
     folder = open_run(path)
     record = folder.record()
@@ -53,10 +53,10 @@ def verify(path: Path, steps: int) -> Iterator[Finding]:
     if record is not None and record["status"] == "finished":
         again = evaluate_run(path, batch_size=folder.config().optimisation.batch_size)
         for name, value in record["metrics"].items():
-            yield Finding(f"{name} on the test split", again.get(name) == value)
+            yield Check(f"{name} on the test split", again.get(name) == value)
 
 
-def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Finding]:
+def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Check]:
     """The comparisons of the repeated steps."""
     plan = folder.plan()
     found = store.steps()
@@ -79,7 +79,7 @@ def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Fi
     for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "validation_loss")):
         pair = [[event.get(name) for event in events if event["kind"] == kind] for events in (written, recorder.events)]
         if pair[0]:
-            yield Finding(f"{name} at {len(pair[0])} points of steps {first.step} to {last}", pair[0] == pair[1])
+            yield Check(f"{name} at {len(pair[0])} points of steps {first.step} to {last}", pair[0] == pair[1])
     if last == following:
         yield same_state(run, progress, store.load(following))
 
@@ -106,10 +106,10 @@ def reconstruct(folder: RunFolder) -> Run:
     return run
 
 
-def same_state(run: Run, progress: Progress, stored: Checkpoint) -> Finding:
+def same_state(run: Run, progress: Progress, stored: Checkpoint) -> Check:
     """Compare every tensor of the state with a stored checkpoint's."""
     now: dict[str, Any] = capture(progress, run.core, run.optimiser, run.ema).tensors
     names = sorted(stored.tensors.keys() | now.keys())
     differing = [n for n in names if not (n in now and n in stored.tensors and torch.equal(stored.tensors[n], now[n]))]
     named = f", first {differing[0]}" if differing else ""
-    return Finding(f"{len(stored.tensors)} tensors of the checkpoint at step {stored.step}{named}", not differing)
+    return Check(f"{len(stored.tensors)} tensors of the checkpoint at step {stored.step}{named}", not differing)
