@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.made import encoded, sentence, write_tar
-from weft.data import batches, open_source
+from weft.data import SourceConfig, batches, open_source
 from weft.data.read.cache import Cache
 from weft.errors import WeftError
 
@@ -263,3 +263,10 @@ def test_any_bytes_are_a_source_or_a_sentence(tmp_path: Path, content: bytes, en
         assert str(error)
     else:
         assert all(len(split) for split in source.splits.values())
+
+
+def test_a_group_may_hold_values_of_any_kind(tmp_path: Path):
+    rows = [{"title": title, "text": f"text {title}"} for title in ("a", [], [1, 2], 3, "b", None) * 4]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = open_source(tmp_path / "a.jsonl", SourceConfig(task="none", group="title"))
+    assert sum(len(source.splits[role]) for role in ("train", "validation", "test")) == len(rows)

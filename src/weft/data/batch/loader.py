@@ -106,7 +106,8 @@ def batches(
     """Batches of a split: shuffled and augmented when training (by default for the role `train`), else in order."""
     if role not in source.splits:
         raise WeftError(
-            f"{source.name} has no split {role!r}; {nearest(role, source.splits)} ({', '.join(source.splits)})"
+            f"{source.name} has no split {role!r}; {nearest(role, source.splits)} "
+            f"choose one of {', '.join(source.splits)}"
         )
     split = source.splits[role]
     train = role == "train" if train is None else train

@@ -189,7 +189,7 @@ class Opening:
         stream = noise.key(self.config.split_seed, role)
         strata = targets if self.labels.classes else None
         if table.groups is not None:
-            groups = np.unique(table.groups[rows].astype(str), return_inverse=True)[1]
+            groups = np.unique([str(value) for value in table.groups[rows]], return_inverse=True)[1]  # lists too
             return draw_rows(strata, groups, share, stream, len(rows)), ", by group"
         if self.reading.modality in {"text", "pair"}:
             texts = [table.inputs[row] for row in rows]
