@@ -104,21 +104,14 @@ def compare(
 # ---- What the commands share.
 
 
-def start_run(config: AnyConfig, output: Path | None) -> Outcome:
-    """Start a run in `output`, by default in a new folder below runs/."""
-    from weft.training.run import lifecycle
-
-    return lifecycle.start(config, output or default_run(config))
-
-
 def start_or_resume(config: AnyConfig, output: Path | None) -> Outcome:
-    """The same, but an `output` that holds a run of this configuration is gone on with."""
+    """Start a run in `output`, by default a new folder below runs/; one that holds this very run is gone on with."""
     from weft.training.run import lifecycle
     from weft.training.storage import yaml_file
     from weft.training.storage.run_folder import open_run
 
     if output is None or not (output / "run.yaml").is_file():
-        return start_run(config, output)
+        return lifecycle.start(config, output or default_run(config))
     if changed := yaml_file.difference(open_run(output).config(), config):
         raise WeftError(f"{output} holds a run of another configuration ({'; '.join(changed)}); choose another output")
     return lifecycle.resume(output)

@@ -25,12 +25,11 @@ TOKENS = ("image", "text")
 
 @dataclass(frozen=True)
 class Lens:
-    """A lens: its function, its options' class, the inputs and families it fits."""
+    """A lens: its function, its options' class, the inputs it fits."""
 
     function: Callable[[Subject, Any], Finding]
     options: type[Any]
     inputs: tuple[str, ...] = EVERYTHING
-    families: tuple[str, ...] | None = None  # None: all of them
 
     @property
     def help(self) -> str:
@@ -127,10 +126,6 @@ def look(subject: Subject, name: str, asked: Any = None, **settings: Any) -> Fin
     if config.input not in lens.inputs:
         fits = " and ".join({"image": "images", "text": "text", "vector": "vectors"}[kind] for kind in lens.inputs)
         raise Unfit(f"the lens {name} is for networks on {fits}; {subject.name} takes {config.input}")
-    if lens.families is not None and config.family not in lens.families:
-        raise Unfit(
-            f"the lens {name} is for {', '.join(lens.families)}; {subject.name} is of the family {config.family}"
-        )
     return lens.function(subject, asked if asked is not None else configured(name, settings))
 
 

@@ -334,7 +334,7 @@ class Overhead:
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
 
     def sentence(self, workers: int) -> str:
-        """The share in words; nothing where no run was trained from beginning to end in this session."""
+        """The share in words; nothing where no run was trained from beginning to end this time."""
         wall = time.perf_counter() - self.started
         new = [path.parent for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
         training = sum(float((RunFolder(path).record() or {}).get("wall_seconds", 0.0)) for path in new)

@@ -45,13 +45,13 @@ Places = dict[str, Any]  # `source` and `start` of a configuration
 
 @dataclass
 class Outcome:
-    """How a session ended: `record` is None when it was interrupted and is to be resumed."""
+    """How it ended: `record` is None when it was interrupted and is to be resumed."""
 
     folder: Path
     record: dict[str, Any] | None
     signal: int = 0
     fresh: bool = True
-    """whether this session did the work, rather than find it done"""
+    """whether the work was done now, rather than found done"""
 
 
 def start(
