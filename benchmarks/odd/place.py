@@ -21,7 +21,7 @@ from odd.case import Case, Content, Ended, judge, touched
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = f'#!/bin/sh\nexec "{sys.executable}" -m weft "$@"\n'
-GRACE = 5.0  # seconds in which what the command started has to end after it; a busy machine is no failure
+GRACE = 25.0  # seconds in which what the command started has to end: a worker may finish a checkpoint it is writing
 
 
 class Place:

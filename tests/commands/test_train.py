@@ -240,6 +240,19 @@ def test_too_little_memory_is_a_sentence(
     assert ended.value.code == 1 and told.startswith("weft: memory is short") and told.count("\n") == 1
 
 
+def test_a_network_too_large_for_the_machine_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def import_module(name: str) -> None:
+        torch.empty(10**15)
+
+    monkeypatch.setattr(command, "import_module", import_module)
+    with pytest.raises(SystemExit) as ended:
+        main(["data"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 1 and "not enough memory" in told and told.count("\n") == 1
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_errors_that_cannot_be_written_leave_the_exit_code_alone() -> None:
     with Path("/dev/full").open("w") as full:

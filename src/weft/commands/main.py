@@ -120,6 +120,11 @@ def attempt(words: list[str], debug: bool) -> int:
             f"memory is short, or the installation damaged ({why or 'no memory'}); free memory, or install weft anew"
         )
         return WorkFailed.code
+    except RuntimeError as error:  # torch has no class of its own for memory that the machine does not give
+        if debug or "allocate memory" not in str(error):
+            raise
+        complain("the machine has not enough memory for this; give a smaller network, image side or batch")
+        return WorkFailed.code
 
 
 def complain(sentence: str) -> None:

@@ -35,10 +35,10 @@ def read(name: str, config: SourceConfig) -> Reading:
         return read_hub(name.removeprefix("hub:"), config)
     path = Path(name).expanduser()
     if not _exists(path):
-        known = f"no such name; give a file, a folder, hub:NAME, or one of {', '.join(EMBEDDED)}"
-        rest = nearest(name, EMBEDDED) or known
+        remedy = f"give a file, a folder, hub:NAME, or one of {', '.join(EMBEDDED)}"
+        meant = nearest(name, EMBEDDED) if path.name == name and not path.suffix else ""
         shown = name if len(name) < 200 else f"{name[:200]}…"
-        raise WeftError(f"there is no source {shown!r}: no such path, and {rest}")
+        raise WeftError(f"there is no source {shown!r}, neither a path nor a name; {meant or remedy}")
     return reader_of(path)(path, config)
 
 
