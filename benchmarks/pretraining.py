@@ -32,12 +32,12 @@ from weft.data.corpus.config import TokenizingConfig
 from weft.data.transform.tokenizer import MARKERS
 from weft.machine import keep_freed_memory
 from weft.training.config import ExecutionConfig, OptimisationConfig
-from weft.training.distributed import SingleProcess
 from weft.training.loop.display import Silent
 from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.context import Run
+from weft.training.run.distributed import SingleProcess
 from weft.training.run.inputs import open_inputs
 from weft.training.run.lifecycle import assemble
 from weft.training.storage.run_folder import RunFolder

@@ -33,15 +33,15 @@ from torch.nn import functional as F
 
 from weft.data.batch.loader import Batches
 from weft.data.config import AugmentConfig
-from weft.networks.cost import total_macs
+from weft.networks.measure.cost import total_macs
 from weft.networks.registry import configured
 from weft.training.config import ExecutionConfig, OptimisationConfig, RunConfig
-from weft.training.distributed import SingleProcess
 from weft.training.loop.display import Silent
 from weft.training.loop.events import waiting
 from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress
 from weft.training.run.context import Run
+from weft.training.run.distributed import SingleProcess
 from weft.training.run.inputs import open_inputs
 from weft.training.run.lifecycle import assemble
 from weft.training.storage.run_folder import RunFolder

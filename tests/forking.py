@@ -17,7 +17,7 @@ SERVER.set_forkserver_preload(
         *(
             "training.runs",
             "weft.studies.engine.run_one",
-            "weft.networks.backbone",
+            "weft.networks.base.backbone",
             "weft.networks.vit",
             "weft.networks.mlp",
         ),

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from weft.training.distributed import Precision
+from weft.training.run.distributed import Precision
 from weft.training.run.rehearsal import try_format
 
 

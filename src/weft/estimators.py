@@ -27,7 +27,6 @@ from weft.data.sources.arrays import Examples, is_missing, recognise
 from weft.data.sources.table import Table
 from weft.data.transform.fit import fit as fit_transform
 from weft.training.config import DurationConfig, OptimisationConfig, OptimiserName, RunConfig
-from weft.training.distributed import SingleProcess
 from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import Predictor
 from weft.training.loop.display import Silent
@@ -37,6 +36,7 @@ from weft.training.metrics import class_probabilities
 from weft.training.objective import create_objective
 from weft.training.optim.optimisers import create_optimiser
 from weft.training.run.context import Run
+from weft.training.run.distributed import SingleProcess
 from weft.training.run.inputs import LabelledInputs, check_source, size_network
 from weft.training.run.probe import draft
 from weft.training.storage.metrics_log import Journal

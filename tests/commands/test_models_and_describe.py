@@ -66,7 +66,8 @@ def test_describe_takes_sizes_and_settings(capsys: pytest.CaptureFixture[str]) -
 
 def test_largest_networks_are_described_without_their_weights() -> None:
     code = (
-        "import resource; from weft.networks.description import describe; from weft.networks.registry import REGISTRY\n"
+        "import resource; from weft.networks.measure.description import describe\n"
+        "from weft.networks.registry import REGISTRY\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert describe(REGISTRY['vit_huge_patch14_224']).parameters == 632_045_800\n"
         "assert describe(REGISTRY['mixer_h14_224']).parameters == 432_350_952\n"

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.registry import create_model
 
 SIDE, CLASSES, LENGTH, WORDS = 16, 3, 10, 40

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from weft.networks.base.network import Network
 from weft.networks.bert import PretrainingHeads
-from weft.networks.network import Network
 from weft.networks.registry import create_model
 
 

@@ -11,10 +11,10 @@ import torch
 import weft
 from oracles import import_transformers
 from weft.errors import WeftError
+from weft.networks.base.encoder import features_at, folder_digest, read_encoder
+from weft.networks.base.network import Network
 from weft.networks.config import EncoderConfig
-from weft.networks.cost import total_parameters
-from weft.networks.encoder import features_at, folder_digest, read_encoder
-from weft.networks.network import Network
+from weft.networks.measure.cost import total_parameters
 from weft.networks.weights import save_weights
 
 HEADS = {

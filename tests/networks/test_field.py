@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import weft
-from weft.networks.receptive_field import Layer, grow, receptive_field
+from weft.networks.measure.receptive_field import Layer, grow, receptive_field
 from weft.networks.registry import REGISTRY, configured
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.networks.cost import stages, total_macs, total_parameters
-from weft.networks.description import describe
+from weft.networks.measure.cost import stages, total_macs, total_parameters
+from weft.networks.measure.description import describe
 from weft.networks.registry import REGISTRY, configured
 
 ONE_OF_EACH = [

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import formats
 from networks.small import SMALL, TEXTS, batch, shaken, small
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 
 
 def network_and_batch(name: str) -> tuple[Network, dict[str, Tensor]]:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from networks.small import SMALL, batch, shaken, small
+from weft.networks.base.network import Network
 from weft.networks.config import TokenConfig
-from weft.networks.network import Network
 from weft.nn.noise import Noisy, example_noise
 
 WITHOUT_NORM: dict[str, dict[str, Any]] = {"mlp": {"norm": False}, "rcnn_96": {"norm": False}}

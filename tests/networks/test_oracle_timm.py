@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import weft
 from oracles import import_timm
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.weights import load_weights
 
 timm = import_timm()

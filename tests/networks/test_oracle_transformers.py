@@ -12,8 +12,8 @@ from torch import Tensor, nn
 import weft
 from oracles import import_transformers
 from weft.errors import WeftError
+from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
-from weft.networks.network import Network
 from weft.networks.registry import build
 from weft.networks.weights import load_weights, network_from_folder, save_weights
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from weft.errors import WeftError
 from weft.imported import TRUSTED, trust, trusted
 from weft.networks.config import ForeignConfig
-from weft.networks.cost import total_macs, total_parameters
-from weft.networks.description import describe
-from weft.networks.receptive_field import receptive_field
+from weft.networks.measure.cost import total_macs, total_parameters
+from weft.networks.measure.description import describe
+from weft.networks.measure.receptive_field import receptive_field
 from weft.networks.registry import (
     MIXERS,
     build,

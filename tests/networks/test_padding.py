@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from networks.small import LENGTH, TEXTS, WORDS, lengths_to_mask, shaken, small
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.nn.noise import example_noise
 
 GATES = [

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from networks.small import SMALL, batch, small
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.registry import REGISTRY, create_model
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 
 PROBE = """
 import json, sys, torch
-from weft.networks.cost import total_parameters
-from weft.networks.description import describe
+from weft.networks.measure.cost import total_parameters
+from weft.networks.measure.description import describe
 from weft.networks.registry import configured, create_model
 from weft.studies.compare.candidates import Facts, make_candidates
 from hashlib import sha256
@@ -93,7 +93,7 @@ def test_a_patch_of_one_file_gets_the_rest_for_free(tmp_path: Path, patch: str, 
 
 
 def test_layerscale_adds_two_factors_a_channel(tmp_path: Path) -> None:
-    from weft.networks.cost import total_parameters
+    from weft.networks.measure.cost import total_parameters
 
     before = configured("mixer_pico_p4_32")
     found = probe(tmp_path, "layerscale-mixer", "mixer_pico_p4_32")

@@ -14,7 +14,7 @@ from torch import Tensor
 import weft
 from oracles import import_timm
 from weft.errors import WeftError
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.weights import load_weights, save_weights
 from weft.networks.weights.resizing import GridMove, LengthMove
 from weft.nn.spatial import Layout, Toeplitz2dSpatial

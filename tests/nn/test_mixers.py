@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from weft.networks.controls import RandomMixer
 from weft.networks.gmlp import SpatialGate
 from weft.networks.registry import MIXERS, load_families
-from weft.nn.mixers import MixerContext, make_mixer
+from weft.nn.blocks import MixerContext, make_mixer
 from weft.nn.spatial import Layout
 
 CHANNELS, LONGEST = 6, 10

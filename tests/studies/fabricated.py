@@ -13,7 +13,7 @@ from weft.studies.compare.comparison import ComparisonConfig
 from weft.studies.engine.study import Job, Study
 from weft.training.config import RunConfig
 from weft.training.storage import yaml_file
-from weft.training.storage.predictions import write_predictions
+from weft.training.storage.record import write_predictions
 
 CLASSES = [str(number) for number in range(10)]
 

@@ -16,8 +16,8 @@ from weft.data.batch.token_batches import TokenStore, pack
 from weft.data.open.source import open_source
 from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
+from weft.networks.base.encoder import TrainedEncoder, folder_digest
 from weft.networks.config import EncoderConfig
-from weft.networks.encoder import TrainedEncoder, folder_digest
 from weft.training.embeddings import store as stores
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.store import of_one_length, vector_store

@@ -18,7 +18,7 @@ from training.runs import assert_same_bits, curve, interrupt, last_checkpoint, s
 from training.runs import configure as supervised
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
-from weft.networks.encoder import folder_digest
+from weft.networks.base.encoder import folder_digest
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.layers import depth_of, layered_groups
 from weft.training.finetuning.prepare import open_finetuning

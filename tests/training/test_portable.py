@@ -15,7 +15,7 @@ from training.runs import configure as supervised
 from training.runs import sentences, train
 from weft.commands.main import dispatch
 from weft.errors import WeftError
-from weft.networks.encoder import folder_digest
+from weft.networks.base.encoder import folder_digest
 from weft.training.embeddings import carried
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.loop import loop

@@ -10,9 +10,9 @@ from torch import nn
 
 import formats
 from training.runs import Stop, assert_same_bits, configure, curve, last_checkpoint, train
-from weft.training.distributed import INTERVAL, Scaling, scaling_for
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.run import lifecycle
+from weft.training.run.distributed import INTERVAL, Scaling, scaling_for
 
 
 def test_the_factor_moves_as_gradscaler_moves_it() -> None:
@@ -73,7 +73,7 @@ def test_a_step_that_overflows_is_left_out_and_training_goes_on(
 ) -> None:
     """A first factor that is too large for fp16 costs some steps, no roll-back."""
     formats.require("fp16")
-    monkeypatch.setattr("weft.training.distributed.START", 2.0**40)
+    monkeypatch.setattr("weft.training.run.distributed.START", 2.0**40)
     record = train(configure("mlp", 80, precision="fp16", lr=0.01), tmp_path / "run")
     assert record["rollbacks"] == []
     assert last_checkpoint(tmp_path / "run").numbers["scaling"]["factor"] < 2.0**30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.training.optim.schedules import rate
+from weft.training.optim.optimisers import rate
 
 NAMES = ("cosine", "linear", "onecycle", "constant")
 

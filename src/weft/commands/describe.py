@@ -13,7 +13,7 @@ from weft.networks.registry import configured
 from weft.training.config import Overrides
 
 if TYPE_CHECKING:
-    from weft.networks.description import Description
+    from weft.networks.measure.description import Description
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def run(arguments: Arguments) -> None:
         if value is not None:
             changes[key] = value
     config = configured(arguments.name, **changes)
-    from weft.networks.description import describe  # torch: only once the arguments are known to be good
+    from weft.networks.measure.description import describe  # torch: only once the arguments are known to be good
 
     description = describe(config)
     if arguments.json:

@@ -11,8 +11,13 @@ from typing import Any, Literal
 from tyro.conf import Positional
 
 from weft.errors import WeftError
-from weft.training.storage.disposal import discard_checkpoints, discard_early, foreign_checkpoints, foreign_files
-from weft.training.storage.run_folder import RunFolder
+from weft.training.storage.run_folder import (
+    RunFolder,
+    discard_checkpoints,
+    discard_early,
+    foreign_checkpoints,
+    foreign_files,
+)
 
 What = Literal["checkpoints", "run"]
 UNREADABLE = (WeftError, OSError)  # a folder of someone else's, or a damaged one

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError, nearest
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.nn.noise import Dropout, DropPath
 
 SILENT = (Dropout, DropPath, nn.Identity)  # what does nothing to a value outside of training

@@ -21,8 +21,8 @@ from weft.data.transform.transforms import ImageTransform, TextTransform, Transf
 from weft.errors import WeftError, nearest
 from weft.imported import is_import_string
 from weft.insight.finding import Unfit
+from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
-from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, configured
 from weft.nn.losses import outputs_for
 from weft.training.inference.evaluate import check

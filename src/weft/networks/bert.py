@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.backbone import TextTokens
+from weft.networks.base.backbone import TextTokens
 from weft.networks.config import TextTokensConfig
 from weft.networks.registry import Sizes
 from weft.nn.activations import activation

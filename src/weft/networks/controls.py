@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.backbone import ImageTokens, TextTokens
+from weft.networks.base.backbone import ImageTokens, TextTokens
 from weft.networks.config import TextTokensConfig
 from weft.networks.mixer import NANO, PICO, mixer
 from weft.networks.registry import Sizes, register_mixer
-from weft.nn.mixers import MixerContext
+from weft.nn.blocks import MixerContext
 from weft.nn.spatial import Layout, mask_tokens
 
 

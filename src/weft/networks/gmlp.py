@@ -18,9 +18,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from weft.networks.backbone import ImageTokens, TextTokens
+from weft.networks.base.backbone import ImageTokens, TextTokens
 from weft.networks.config import ImageTokensConfig, TextTokensConfig, TokenConfig
-from weft.networks.cost import linear, slope
+from weft.networks.measure.cost import linear, slope
 from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.attention import TinyAttention

@@ -60,7 +60,7 @@ def is_own(kind: type[Any]) -> bool:
 
 def collected() -> Listing:
     """What the family files say."""
-    from weft.networks.cost import total_macs, total_parameters
+    from weft.networks.measure.cost import total_macs, total_parameters
     from weft.networks.registry import FAMILIES, MIXERS, load_families
 
     load_families()

@@ -14,12 +14,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from weft.networks.backbone import ImageTokens, TextTokens
+from weft.networks.base.backbone import ImageTokens, TextTokens
 from weft.networks.config import ImageTokensConfig, TextTokensConfig
-from weft.networks.cost import linear, slope
+from weft.networks.measure.cost import linear, slope
 from weft.networks.registry import Sizes, register_mixer
 from weft.nn.activations import activation
-from weft.nn.mixers import MixerContext
+from weft.nn.blocks import MixerContext
 from weft.nn.spatial import mask_tokens, mix_tokens
 
 

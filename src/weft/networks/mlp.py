@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.networks.base.network import Network, check_image, make_head
 from weft.networks.config import MLPConfig
-from weft.networks.network import Network, check_image, make_head
 from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.initialisation import initialise

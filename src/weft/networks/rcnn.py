@@ -11,8 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from weft.networks.base.network import Network, check_image, make_head
 from weft.networks.config import RCNNConfig
-from weft.networks.network import Network, check_image, make_head
 from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.initialisation import initialise

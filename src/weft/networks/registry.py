@@ -30,7 +30,7 @@ from weft.networks.config import ForeignConfig, MLPConfig, NetworkConfig
 if TYPE_CHECKING:
     from torch import nn
 
-    from weft.networks.network import Network
+    from weft.networks.base.network import Network
 
 Sizes = Iterator[tuple[str, NetworkConfig]]
 Kind = TypeVar("Kind", bound="type[nn.Module]")
@@ -180,7 +180,7 @@ def require_memory(config: NetworkConfig) -> None:
     """Refuse a network whose weights alone do not fit into memory; laid out on the meta device it needs none."""
     import torch
 
-    from weft.networks.cost import total_parameters
+    from weft.networks.measure.cost import total_parameters
 
     if torch.get_default_device().type == "meta":
         return
@@ -230,7 +230,7 @@ def check_mixer(kind: Any, name: str) -> None:
     """Refuse what cannot be a mixer."""
     from torch import nn
 
-    from weft.nn.mixers import GIVEN, unfilled
+    from weft.nn.blocks import GIVEN, unfilled
 
     if not isinstance(kind, type) or not issubclass(kind, nn.Module):
         raise WeftError(f"the mixer {name!r} must be a class of torch's nn.Module, not {reprlib.repr(kind)}")

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from weft.networks.base.network import Network, check_image, make_head
 from weft.networks.config import ResNetConfig
-from weft.networks.network import Network, check_image, make_head
 from weft.networks.registry import Sizes
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from weft.networks.base.network import Network, check_text, make_head
 from weft.networks.config import LSTMConfig, TextConvConfig
-from weft.networks.network import Network, check_text, make_head
 from weft.networks.registry import Sizes
 from weft.nn.convolution import ConvBlock1d
 from weft.nn.embeddings import WordEmbed

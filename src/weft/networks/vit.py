@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from weft.networks.backbone import ImageTokens
+from weft.networks.base.backbone import ImageTokens
 from weft.networks.config import ImageTokensConfig
 from weft.networks.registry import Sizes, register_mixer
 from weft.networks.resnet import ResNetTrunk

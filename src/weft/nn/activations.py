@@ -7,7 +7,7 @@ which the tests hold against autograd and the lenses draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -94,3 +94,25 @@ ACTIVATIONS: dict[str, Activation] = {
 def activation(name: str) -> nn.Module:
     """A fresh module computing the activation called `name`."""
     return ACTIVATIONS[name].module()
+
+
+def saved_bytes(forward: Callable[[], Tensor], apart: Iterable[Tensor] = ()) -> int:
+    """Bytes kept for the backward pass of `forward()`, those of the tensors `apart` (weights) left out.
+
+    Works on the meta device too, where storages have a size and no address.
+    """
+    own = {tensor.untyped_storage()._cdata for tensor in apart}
+    kept: dict[int, int] = {}
+    alive: list[torch.UntypedStorage] = []  # a storage that is freed might lend its identity to the next
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage.nbytes()
+            alive.append(storage)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = forward()
+    del result
+    return sum(kept.values())

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from weft.nn.mixers import MixerContext
+    from weft.nn.blocks import MixerContext
 
 
 class Attention(nn.Module):

@@ -12,7 +12,7 @@ from weft.errors import WeftError
 from weft.insight import look, open_subject
 from weft.insight.lenses.field.effective import MeasuredField, by_offset, measure
 from weft.insight.lenses.field.theoretical import Place, places
-from weft.networks.receptive_field import Layer, grow, receptive_field
+from weft.networks.measure.receptive_field import Layer, grow, receptive_field
 from weft.networks.registry import configured
 
 

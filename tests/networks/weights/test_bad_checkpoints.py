@@ -21,7 +21,7 @@ from torch import Tensor
 
 import weft
 from weft.errors import WeftError
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.weights import load_weights, network_from_folder, save_weights
 
 State = dict[str, Tensor]

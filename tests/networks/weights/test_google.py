@@ -13,7 +13,7 @@ import torch
 import weft
 from oracles import import_timm
 from weft.errors import WeftError
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.weights import load_weights
 
 Arrays = dict[str, np.ndarray]

@@ -12,7 +12,7 @@ from safetensors import safe_open
 import weft
 from oracles import import_timm
 from weft.errors import WeftError
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.networks.registry import build
 from weft.networks.weights import load_weights, network_from_folder, save_weights
 

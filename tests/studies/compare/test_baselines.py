@@ -9,7 +9,7 @@ import numpy as np
 from weft.studies.compare.baselines import hog, run_baseline
 from weft.training.config import RunConfig
 from weft.training.run.inputs import open_data
-from weft.training.storage.predictions import read_predictions
+from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from weft.networks.cost import total_macs, total_parameters
+from weft.networks.measure.cost import total_macs, total_parameters
 from weft.networks.registry import build, configured
 from weft.studies.compare.budget_matching import TOLERANCE, Unmatched, largest, solve
 

@@ -68,7 +68,7 @@ def test_names_that_do_not_do_are_answered(models: str, said: str):
 
 
 def test_what_an_candidate_changes_builds_the_same_network_again():
-    from weft.networks.cost import total_parameters
+    from weft.networks.measure.cost import total_parameters
     from weft.networks.registry import configured
 
     for candidate in make_candidates(facts(), "families", "params", None):

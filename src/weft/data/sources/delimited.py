@@ -24,8 +24,7 @@ from weft.data.read.cache import digest_files
 from weft.data.sources.arrow import arrow_table
 from weft.data.sources.columns import Columns, columns_of
 from weft.data.sources.encoding import encoding_of
-from weft.data.sources.split_names import leading, regular_files, split_names
-from weft.data.sources.table import Reading, Table
+from weft.data.sources.table import Reading, Table, leading, regular_files, split_names
 from weft.errors import WeftError
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")

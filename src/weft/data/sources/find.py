@@ -1,29 +1,31 @@
-"""From a name or a path to the reader that understands it."""
+"""From a name or a path to the reader that understands it.
+
+Three embedded sets come with scikit-learn: `digits` (images), `breast_cancer` (binary), `diabetes` (regression).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from weft.data.config import SourceConfig
+from weft.data.read.cache import digest
 from weft.data.read.decode import ENDINGS as IMAGES
 from weft.data.sources import delimited, idx
-from weft.data.sources.embedded import read_breast_cancer, read_diabetes, read_digits
-from weft.data.sources.hub import read_hub
+from weft.data.sources.arrow import arrow_table
+from weft.data.sources.columns import columns_of
 from weft.data.sources.image_folder import read_image_folder
 from weft.data.sources.parquet import read_parquet
 from weft.data.sources.pydocs import read_pydocs
-from weft.data.sources.table import Reading
+from weft.data.sources.table import Reading, Table
 from weft.data.sources.tar import read_tar
 from weft.disk import iterate_data
 from weft.errors import WeftError, nearest
 
-EMBEDDED: dict[str, Callable[[], Reading]] = {
-    "digits": read_digits,
-    "breast_cancer": read_breast_cancer,
-    "diabetes": read_diabetes,
-    "pydocs": read_pydocs,
-}
 Reader = Callable[[Path, SourceConfig], Reading]
 
 
@@ -80,3 +82,77 @@ def _by_ending(ending: str) -> Reader | None:
     if ending == ".tar":
         return read_tar
     return delimited.read_delimited if ending in delimited.ENDINGS else None
+
+
+def read_digits() -> Reading:
+    """1,797 grey images of 8 × 8; the file's 17 levels are spread over the 256 of a byte."""
+    from sklearn.datasets import load_digits
+
+    bunch: Any = load_digits()
+    pixels = np.rint(bunch.images * (255 / 16)).astype(np.uint8)[:, None]
+    return _reading("digits", "image", pixels, bunch.target, names=[str(name) for name in bunch.target_names])
+
+
+def read_breast_cancer() -> Reading:
+    """569 tumours, 30 measurements each, malignant or benign."""
+    from sklearn.datasets import load_breast_cancer
+
+    bunch: Any = load_breast_cancer()
+    return _vectors("breast_cancer", bunch, names=[str(name) for name in bunch.target_names])
+
+
+def read_diabetes() -> Reading:
+    """442 patients, 10 measurements each, and the disease's progression after a year."""
+    from sklearn.datasets import load_diabetes
+
+    return _vectors("diabetes", load_diabetes(), names=None)
+
+
+def _vectors(name: str, bunch: Any, names: list[str] | None) -> Reading:
+    reading = _reading(name, "vector", bunch.data.astype(np.float32), bunch.target, names)
+    reading.columns = [str(column) for column in bunch.feature_names]
+    return reading
+
+
+def _reading(name: str, modality: Any, inputs: Any, labels: Any, names: list[str] | None) -> Reading:
+    table = Table(inputs=inputs, labels=labels, place=lambda row: f"{name} row {row}")
+    content = digest(inputs.tobytes(), np.asarray(labels).tobytes())
+    return Reading(modality=modality, tables={"all": table}, files={name: content}, names=names)
+
+
+EMBEDDED: dict[str, Callable[[], Reading]] = {
+    "digits": read_digits,
+    "breast_cancer": read_breast_cancer,
+    "diabetes": read_diabetes,
+    "pydocs": read_pydocs,
+}
+
+
+def read_hub(name: str, config: SourceConfig) -> Reading:
+    """All splits of a dataset, through the `datasets` library and its own cache."""
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise WeftError(f"hub:{name} needs the library `datasets`; pip install 'weft[hub]'") from error
+    path, _, configuration = name.partition(":")
+    try:
+        found: Any = load_dataset(path, configuration or None)
+    except Exception as error:  # no network, no such dataset, gated: the library has its own exceptions for each
+        raise WeftError(f"hub:{name} cannot be loaded: {error}") from error
+    return from_datasets(found, name, config)
+
+
+def from_datasets(found: Any, name: str, config: SourceConfig) -> Reading:
+    """A `DatasetDict` as a reading."""
+    first = next(iter(found.values()))
+    columns = columns_of(first.features.arrow_schema, config, name)
+    tables = {}
+    for split, dataset in found.items():
+        table = dataset.with_format("arrow")[:]
+        tables[split] = arrow_table(table, columns, partial(_place, name, split), {})
+    files = {split: str(dataset._fingerprint) for split, dataset in found.items()}
+    return Reading(columns.modality, dict(tables), files, columns.names, columns.features)
+
+
+def _place(name: str, split: str, row: int) -> str:
+    return f"{name} {split} row {row}"

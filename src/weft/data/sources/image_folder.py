@@ -12,8 +12,7 @@ import numpy as np
 from weft.data.config import SourceConfig
 from weft.data.read.cache import digest_files
 from weft.data.read.decode import ENDINGS
-from weft.data.sources.split_names import is_split
-from weft.data.sources.table import Reading, Table
+from weft.data.sources.table import Reading, Table, is_split
 from weft.disk import data_files, is_output, iterate_data
 from weft.errors import WeftError
 

@@ -17,8 +17,7 @@ from weft.data.open.labels import missing
 from weft.data.read.cache import digest_files
 from weft.data.sources.arrow import raw_inputs, raw_labels
 from weft.data.sources.columns import Columns, columns_of
-from weft.data.sources.split_names import leading, regular_files, split_names
-from weft.data.sources.table import Block, Reading, Shards, Table, join
+from weft.data.sources.table import Block, Reading, Shards, Table, join, leading, regular_files, split_names
 from weft.errors import WeftError
 
 

@@ -6,8 +6,10 @@ row of floats. A label is an integer, a float or a word; `source.py` decides wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from weft.data.config import Modality
 from weft.data.open.labels import missing
+from weft.errors import WeftError
 
 Inputs = Sequence[Any] | NDArray[Any]
 
@@ -99,3 +102,42 @@ def join(shards: Shards) -> Table:
         place=shards.place,
         faults={int(starts[n]) + row: why for n, block in enumerate(blocks) for row, why in block.faults.items()},
     )
+
+
+_SHARD = re.compile(r"[-_.]?\d+([-_]of[-_]\d+)?$")
+_SPLIT = re.compile(r"(train|test|t10k|val|dev|eval|unsupervised|unlabell?ed)", re.IGNORECASE)
+
+
+def is_split(name: str) -> bool:
+    """Whether a file or folder is named as splits are."""
+    return _SPLIT.match(name) is not None
+
+
+def leading(splits: dict[str, list[Path]]) -> Path:
+    """The file from which the meaning of columns is read: the first of the training split, where there is one."""
+    order = sorted(splits, key=lambda name: not name.lower().startswith("train"))
+    return splits[order[0]][0]
+
+
+def regular_files(path: Path, *endings: str) -> list[Path]:
+    """The file itself, or all files of these endings below a folder; no pipes, whose end may never come."""
+    if not path.is_dir():
+        return [path]
+    found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+    if not found:
+        raise WeftError(
+            f"{path} holds no regular file ({', '.join(endings)}), only pipes, folders or broken links; give files"
+        )
+    return found
+
+
+def split_names(files: Sequence[Path], root: Path) -> dict[str, list[Path]]:
+    """Split -> its files: `train.parquet`, `train-00000-of-00002.parquet` and `train/0000.parquet` are all train."""
+    splits: dict[str, list[Path]] = {}
+    for file in files:
+        stem = _SHARD.sub("", file.name.split(".")[0])
+        folder = file.parent.name if file.parent != root else ""
+        splits.setdefault(folder if is_split(folder) and not is_split(stem) else stem, []).append(file)
+    if not any(is_split(name) for name in splits):
+        return {"all": list(files)}
+    return splits

@@ -18,8 +18,7 @@ import numpy as np
 from weft.data.config import Modality, SourceConfig
 from weft.data.read.cache import digest_files
 from weft.data.read.decode import ENDINGS
-from weft.data.sources.split_names import regular_files, split_names
-from weft.data.sources.table import Block, Reading, Shards, Table, join
+from weft.data.sources.table import Block, Reading, Shards, Table, join, regular_files, split_names
 from weft.errors import WeftError
 
 RUN = 256  # samples of a block

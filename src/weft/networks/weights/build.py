@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from weft.disk import brief, complaint
 from weft.errors import WeftError
+from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig, TextTokensConfig
-from weft.networks.cost import total_parameters
-from weft.networks.network import Network
+from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
 from weft.networks.weights.files import Checkpoint, read

@@ -15,9 +15,9 @@ from typing import Any
 from torch import Tensor
 
 from weft.errors import WeftError
-from weft.networks.backbone import TokenNetwork
+from weft.networks.base.backbone import TokenNetwork
+from weft.networks.base.network import Network, uncompiled
 from weft.networks.config import NetworkConfig
-from weft.networks.network import Network, uncompiled
 from weft.networks.weights import cifar, google, huggingface, timm
 from weft.networks.weights.files import Checkpoint, first_line, read, some
 from weft.networks.weights.own import OWN, is_own

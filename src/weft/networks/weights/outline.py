@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from weft.errors import WeftError
+from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
-from weft.networks.cost import total_parameters
-from weft.networks.network import Network
+from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import build
 from weft.networks.weights.files import first_line, read_safetensors, some
 from weft.nn.initialisation import seeded

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.errors import WeftError
-from weft.networks.backbone import TokenNetwork
+from weft.networks.base.backbone import TokenNetwork
 from weft.networks.config import ImageTokensConfig
 from weft.networks.controls import RandomMixer
 from weft.networks.gmlp import SpatialGate

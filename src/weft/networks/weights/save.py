@@ -12,8 +12,8 @@ from torch import Tensor
 
 from weft.disk import write_bytes
 from weft.errors import WeftError
+from weft.networks.base.network import Network, uncompiled
 from weft.networks.config import NetworkConfig
-from weft.networks.network import Network, uncompiled
 from weft.networks.weights import cifar, huggingface, own, timm
 from weft.networks.weights.files import METADATA, PICKLES, WRITTEN, require_own
 from weft.networks.weights.rules import Adapter

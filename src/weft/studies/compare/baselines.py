@@ -20,8 +20,7 @@ from weft.data.transform.transforms import ImageTransform, Transform, VectorTran
 from weft.training.config import RunConfig
 from weft.training.metrics import HEADLINE, measure, score
 from weft.training.storage import run_folder, yaml_file
-from weft.training.storage.predictions import predictions, write_predictions
-from weft.training.storage.record import commit
+from weft.training.storage.record import commit, predictions, write_predictions
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, the inverse of ridge's alpha
 MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample

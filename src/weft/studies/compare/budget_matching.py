@@ -1,6 +1,6 @@
 """Equal budgets: width and depth of a network solved so that its parameters or multiply-adds meet a number.
 
-Counts come from the closed forms of `networks/cost.py`, so a solution takes milliseconds. `resized` says
+Counts come from the closed forms of `networks/measure/cost.py`, so a solution takes milliseconds. `resized` says
 how each family grows: by a main width, and by `extra` units of its finest dimension, which fill the gap between one
 width and the next. Proportions stay those of the named size.
 """
@@ -22,7 +22,7 @@ from weft.networks.config import (
     TextConvConfig,
     TokenConfig,
 )
-from weft.networks.cost import total_macs, total_parameters
+from weft.networks.measure.cost import total_macs, total_parameters
 
 TOLERANCE = 0.03
 MEASURES: dict[str, tuple[Callable[[NetworkConfig], int], str]] = {

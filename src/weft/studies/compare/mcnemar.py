@@ -9,7 +9,7 @@ import numpy as np
 from weft.errors import WeftError
 from weft.studies.statistics.intervals import mcnemar
 from weft.studies.statistics.verdicts import SIGNIFICANCE
-from weft.training.storage.predictions import Predictions, read_predictions
+from weft.training.storage.record import Predictions, read_predictions
 from weft.training.storage.run_folder import open_run
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from weft.studies.engine.data_facts import data_of
-from weft.training.distributed import join
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle, probe
 from weft.training.run.context import Run
+from weft.training.run.distributed import join
 from weft.training.run.inputs import open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.storage.run_folder import RunFolder

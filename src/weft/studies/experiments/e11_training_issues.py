@@ -21,7 +21,7 @@ from weft.studies.engine.study import Job, Study
 from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
 from weft.training.config import DurationConfig, OptimisationConfig, ReadingConfig, RunConfig
-from weft.training.storage.predictions import read_predictions
+from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder, open_run
 
 STEPS = 200

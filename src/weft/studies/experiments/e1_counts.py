@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.networks.config import TokenConfig
-from weft.networks.cost import total_macs, total_parameters
+from weft.networks.measure.cost import total_macs, total_parameters
 from weft.networks.registry import configured
 
 # name, changes, parameters in the publication (millions, as printed): Tolstikhin et al. 2021 table 1; Liu et al. 2021

@@ -18,8 +18,8 @@ from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import CLASSICAL, Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
-from weft.training.storage import record_schema
-from weft.training.storage.predictions import Predictions, read_predictions
+from weft.training.storage.record import Predictions, read_predictions
+from weft.training.storage.record import read_record as read_checked
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
 def read_record(path: Path) -> dict[str, Any]:
     """A record, checked for what tables need."""
     try:
-        return record_schema.read_record(path)
+        return read_checked(path)
     except Damaged as error:
         raise Damaged(f"{error}; it was left out") from error
 

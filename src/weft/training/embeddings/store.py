@@ -20,8 +20,8 @@ from torch import Tensor
 from weft.data.batch.token_batches import TokenStore
 from weft.data.read.cache import Cache, digest
 from weft.errors import WeftError
+from weft.networks.base.encoder import TrainedEncoder
 from weft.networks.config import EncoderConfig
-from weft.networks.encoder import TrainedEncoder
 from weft.training.loop.display import duration
 
 VERSION = "1"  # raise it when the same encoder would give other embeddings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.training.optim.optimisers import Groups
 
 BLOCK = re.compile(r"(?:blocks\.|trunk\.layer)(\d+)")  # of token networks, counted from 0; of ResNets, from 1

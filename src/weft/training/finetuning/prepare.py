@@ -13,8 +13,8 @@ from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source
 from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
+from weft.networks.base.network import Network
 from weft.networks.config import CARRIED
-from weft.networks.network import Network
 from weft.nn.initialisation import seeded
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.carried import carry

@@ -13,9 +13,9 @@ from weft.data.transform.tokenizer import Tokenizer
 from weft.data.transform.transforms import TextTransform, Transform
 from weft.disk import Damaged, read_object, read_text
 from weft.errors import WeftError
+from weft.networks.base.encoder import folder_digest
+from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig, TextConfig, TextTokensConfig
-from weft.networks.encoder import folder_digest
-from weft.networks.network import Network
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint

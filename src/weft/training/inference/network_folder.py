@@ -17,8 +17,8 @@ from weft.data.transform.transforms import ImageTransform, TextTransform, Transf
 from weft.disk import Damaged, read_object, validated, write_bytes, write_json
 from weft.errors import WeftError
 from weft.imported import Untrusted
+from weft.networks.base.network import Network
 from weft.networks.config import CARRIED, NetworkConfig, TextConfig, TextTokensConfig
-from weft.networks.network import Network
 from weft.networks.registry import config_from_dict
 from weft.networks.weights.files import require_own, serialized
 from weft.networks.weights.outline import build_stored

@@ -15,7 +15,7 @@ from torch import Tensor
 from weft.data.sources.arrays import checked_text, is_picture, listed, rows_of, stacked
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.training.inference.network_folder import NetworkMetadata, read_network, write_network
 from weft.training.metrics import class_probabilities
 

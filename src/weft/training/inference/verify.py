@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from weft.errors import WeftError
-from weft.training.distributed import join
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.loop import events as course
 from weft.training.loop.display import Silent
 from weft.training.loop.loop import advance
 from weft.training.loop.progress import Progress, capture
 from weft.training.run.context import Run
+from weft.training.run.distributed import join
 from weft.training.run.inputs import open_inputs
 from weft.training.run.lifecycle import assemble
 from weft.training.storage.checkpoints import Checkpoint, CheckpointStore

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from weft.training.distributed import Distributed, SingleProcess, fill
+from weft.training.run.distributed import Distributed, SingleProcess, fill
 
 
 @torch.no_grad()

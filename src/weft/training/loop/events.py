@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.nn.noise import example_noise
-from weft.training.distributed import scaling_for, whole
 from weft.training.loop.divergence import Kind, Norms, TrainingIssue, concerned
 from weft.training.loop.evaluation import outputs_of, weights_of
 from weft.training.loop.progress import Best, Progress, capture, restore
 from weft.training.run.context import Run
+from weft.training.run.distributed import scaling_for, whole
 from weft.training.storage.checkpoints import Checkpoint
 
 ROLLBACKS = 3

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from weft.data.batch.loader import Batch
 from weft.nn.noise import example_noise
-from weft.training.distributed import Scaling
 from weft.training.loop.divergence import NormProbe, Norms, TrainingIssue
 from weft.training.loop.events import evaluate, explain, log, roll_back, save, waiting
 from weft.training.loop.progress import Progress
-from weft.training.optim.schedules import rate
+from weft.training.optim.optimisers import rate
 from weft.training.run.context import Run
+from weft.training.run.distributed import Scaling
 
 
 def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool:

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from weft.disk import Damaged, validated
-from weft.training.distributed import Scaling, fill, is_sharded, whole
 from weft.training.loop.divergence import DivergenceMonitor
+from weft.training.run.distributed import Scaling, fill, is_sharded, whole
 from weft.training.storage.checkpoints import Checkpoint
-from weft.training.storage.record_schema import Count, Number
+from weft.training.storage.record import Count, Number
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""Optimisers, schedules, the rate finder."""
+"""Optimisers and schedules, the rate finder."""

@@ -1,11 +1,13 @@
-"""Optimisers by name (F5). torch's own where they are good; LAMB, which it lacks, and Muon in float32 are written here.
+"""Optimisers and learning-rate schedules by name.
 
-torch.optim.Muon orthogonalises one matrix at a time in bf16, which takes most of a step on a CPU without bf16 units.
-The one here stacks matrices of one shape and works in float32.
+torch's own optimisers where they are good; LAMB, which it lacks, and Muon in float32 are written here: torch.optim.Muon
+orthogonalises one matrix at a time in bf16, which takes most of a step on a CPU without bf16 units. The one here stacks
+matrices of one shape. A schedule is a pure function of the step, so that a resumed run needs no state of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -28,6 +30,10 @@ USUAL_RATE = {
     "lamb": 5e-3,
     "muon": 1e-3,
 }
+
+ONECYCLE_WARMUP = 0.3  # share of the run that rises (Smith & Topin 2018)
+ONECYCLE_START = 1 / 25
+FINAL = 1e-3  # the decaying shapes end at this share of the peak: the last epoch still moves a little
 
 SHARDED = {"adamw", "sgd"}  # seen to be right on sharded tensors; LAMB and Muon need whole matrices
 
@@ -229,3 +235,38 @@ def edge_parameters(net: torch.nn.Module) -> set[int]:
     edges |= {id(p) for module in net.modules() if isinstance(module, torch.nn.Embedding) for p in module.parameters()}
     head: Any = getattr(net, "head", None)
     return edges | {id(p) for p in head.parameters()} if isinstance(head, torch.nn.Module) else edges
+
+
+def rate(name: str, step: int, total: int, warmup: int) -> float:
+    """The share of the peak rate at `step` of `total` steps, `warmup` of which rise linearly; between 0 and 1."""
+    if name == "onecycle":
+        return onecycle(step / max(total, 1))
+    if step < warmup:
+        return (step + 1) / (warmup + 1)
+    done = (step - warmup) / max(total - warmup, 1)
+    return SHAPES[name](min(done, 1.0))
+
+
+def cosine(done: float) -> float:
+    """Half a cosine from 1 to FINAL."""
+    return FINAL + (1 - FINAL) * (1 + math.cos(math.pi * done)) / 2
+
+
+def linear(done: float) -> float:
+    """A straight line from 1 to FINAL."""
+    return 1 - (1 - FINAL) * done
+
+
+def constant(done: float) -> float:
+    """No change."""
+    return 1.0
+
+
+def onecycle(done: float) -> float:
+    """A cosine up from ONECYCLE_START to 1 and another down to FINAL; brings its own warm-up."""
+    if done < ONECYCLE_WARMUP:
+        return 1 - (1 - ONECYCLE_START) * (1 + math.cos(math.pi * done / ONECYCLE_WARMUP)) / 2
+    return cosine((min(done, 1.0) - ONECYCLE_WARMUP) / (1 - ONECYCLE_WARMUP))
+
+
+SHAPES: dict[str, Callable[[float], float]] = {"cosine": cosine, "linear": linear, "constant": constant}

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.backbone import TextTokens
+from weft.networks.base.backbone import TextTokens
+from weft.networks.base.network import Network
 from weft.networks.bert import PretrainingHeads
 from weft.networks.config import TextTokensConfig
-from weft.networks.network import Network
 from weft.networks.registry import build
 from weft.nn.initialisation import seeded
 from weft.nn.losses import word_losses

@@ -36,7 +36,7 @@ from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.network import HITS, MASKED, NEXT, NEXT_HITS, Pretraining, create_pretraining
 from weft.training.pretraining.objective import WordObjective
-from weft.training.storage.predictions import write_predictions
+from weft.training.storage.record import write_predictions
 from weft.training.storage.run_folder import open_run
 
 HEADS = "heads.safetensors"  # beside model.safetensors, which holds the encoder alone

@@ -9,9 +9,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from weft.data.batch.loader import Batches
-from weft.training.distributed import Distributed
 from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.objective import Goal
+from weft.training.run.distributed import Distributed
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
 from weft.training.storage.checkpoints import CheckpointStore

@@ -22,8 +22,8 @@ from weft.data.transform import transforms
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
 from weft.errors import WeftError
+from weft.networks.base.network import Network
 from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
-from weft.networks.network import Network
 from weft.networks.registry import REGISTRY, build, configured, list_models, named
 from weft.nn.initialisation import seeded
 from weft.nn.losses import outputs_for
@@ -35,7 +35,7 @@ from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
-from weft.training.storage.predictions import predictions, write_predictions
+from weft.training.storage.record import predictions, write_predictions
 
 TRIED = 1000  # targets that a metric is tried on before anything is trained
 INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network

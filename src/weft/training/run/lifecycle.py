@@ -17,8 +17,7 @@ from weft import machine, supervision
 from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
-from weft.networks.cost import total_macs
-from weft.training.distributed import Distributed, join, scaling_for
+from weft.networks.measure.cost import total_macs
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
 from weft.training.loop.evaluation import outputs_of, weights_of
@@ -28,16 +27,16 @@ from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.run import probe, rehearsal
 from weft.training.run.context import Run
+from weft.training.run.distributed import Distributed, join, scaling_for
 from weft.training.run.inputs import RunInputs, open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.memory import gigabytes
 from weft.training.run.plan import Plan
 from weft.training.storage import run_folder
 from weft.training.storage.checkpoints import CheckpointStore
-from weft.training.storage.disposal import discard_early
 from weft.training.storage.metrics_log import Journal
 from weft.training.storage.record import make_record
-from weft.training.storage.run_folder import TRAINING, RunFolder
+from weft.training.storage.run_folder import TRAINING, RunFolder, discard_early
 
 ENDING = 2.0  # seconds that a process which was just killed may take to let go of its run
 Places = dict[str, Any]  # `source` and `start` of a configuration

@@ -10,8 +10,8 @@ from torch import nn
 from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
+from weft.nn.activations import saved_bytes
 from weft.nn.noise import example_noise
-from weft.nn.saved_activations import saved_bytes
 
 CPU = torch.device("cpu")
 MARGIN = 1.15  # buffers of the backward pass and the allocator's waste, beyond what autograd keeps

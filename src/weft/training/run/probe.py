@@ -15,7 +15,6 @@ import torch
 from weft import machine
 from weft.errors import WeftError
 from weft.training.config import seconds
-from weft.training.distributed import Precision, scaling_for
 from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
 from weft.training.loop.evaluation import outputs_of
 from weft.training.loop.events import save
@@ -25,6 +24,7 @@ from weft.training.optim.optimisers import USUAL_RATE
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.run import memory, rehearsal
 from weft.training.run.context import Run
+from weft.training.run.distributed import Precision, scaling_for
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan, steps_asked, warmup_steps
 from weft.training.storage.yaml_file import to_dict

@@ -32,7 +32,7 @@ from weft import machine
 from weft.data.read.cache import Cache, digest
 from weft.disk import write_json
 from weft.errors import WeftError
-from weft.training.distributed import AUTOCAST, Precision
+from weft.training.run.distributed import AUTOCAST, Precision
 
 if TYPE_CHECKING:
     from weft.training.run.context import Run
@@ -226,9 +226,9 @@ def step_answer(folder: Path, precision: Precision, compiled: bool, device: str,
 
 def rehearsed(folder: Path, device: str, threads: int) -> Run:
     """The run in `folder` as it begins, in this process alone; nothing is written there."""
-    from weft.training.distributed import join
     from weft.training.loop.display import Silent
     from weft.training.run import lifecycle
+    from weft.training.run.distributed import join
     from weft.training.run.inputs import open_inputs
     from weft.training.storage.run_folder import RunFolder, open_run
 
@@ -244,8 +244,8 @@ def rehearsed(folder: Path, device: str, threads: int) -> Run:
 
 def first_loss(run: Run, precision: Precision) -> float:
     """The loss of the first batch, before the optimiser moves anything."""
-    from weft.training.distributed import scaling_for
     from weft.training.loop.loop import update
+    from weft.training.run.distributed import scaling_for
 
     run.team.use(precision)
     for group in run.optimiser.param_groups:

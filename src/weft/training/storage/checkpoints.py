@@ -23,7 +23,7 @@ from torch import Tensor
 
 from weft.disk import Damaged, brief, explained, read_bytes, sync_folder
 from weft.errors import WeftError
-from weft.training.storage.disposal import CHECKPOINT, MANIFEST, TENSORS, checkpoint_folders, discard_checkpoint
+from weft.training.storage.run_folder import CHECKPOINT, MANIFEST, TENSORS, checkpoint_folders, discard_checkpoint
 
 Numbers = dict[str, Any]  # what JSON can hold
 

@@ -13,14 +13,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
 
 from weft.disk import Damaged, parse_object, validated, write_bytes
 from weft.errors import WeftError
-from weft.training.storage.record_schema import Count, Number
 
 Event = dict[str, Any]
 LONGEST = 16 << 20  # bytes of a line: a number or three for each layer of any network
+
+
+def countable(value: Any) -> Any:
+    """Refuse whole numbers that no float can hold, and truth values, which Python takes for numbers."""
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) >= 1 << 63):
+        raise ValueError("it is no number that a run can have")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(countable)]
+Count = Annotated[int, BeforeValidator(countable), Field(ge=0)]
 
 
 @dataclass

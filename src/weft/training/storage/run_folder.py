@@ -3,11 +3,15 @@
 run.yaml                  the configuration, and the plan measured from it before step 0
 config.json, model.safetensors, preprocessor_config.json | tokenizer.json     the network, Hugging Face layout
 metrics.jsonl, summary.csv, checkpoints/, record.json
+
+What may be thrown away is weft's own, each file by its name; what else lies in the folder stays. No torch.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -15,17 +19,23 @@ from typing import Any
 
 from weft import __version__
 from weft.data.config import EMBEDDED
-from weft.disk import LOCK, LOCKS, RUN, Damaged, strangers, write_bytes, write_json
+from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, strangers, write_bytes, write_json
 from weft.errors import WeftError
 from weft.machine import Busy, Lock
+from weft.networks.config import CARRIED
 from weft.training.config import RunConfig
+from weft.training.embeddings.carried import carried_names
 from weft.training.run.kinds import AnyConfig, config_class
 from weft.training.run.plan import Plan
 from weft.training.storage import yaml_file
 from weft.training.storage.metrics_log import read_events
-from weft.training.storage.record_schema import read_record
+from weft.training.storage.record import read_record
 
 TRAINING = "training"  # the phase in which steps are counted
+TENSORS, MANIFEST = "state.safetensors", "manifest.json"  # of a checkpoint
+CHECKPOINT = re.compile(r"\d{8,12}", re.ASCII)
+WRITING = re.compile(r"\.\d{8,12}\.writing", re.ASCII)  # what a kill leaves of a checkpoint
+EARLY = (RUN, *LOCKS, "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json")  # before the first step
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
 
 
@@ -191,3 +201,53 @@ def name_for(source: str) -> str:
     readable = source.removeprefix("hub:") if hub else Path(place).name
     safe = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in readable)[:60]
     return f"{safe.lstrip('.') or 'source'}-{blake2b(place.encode(errors='replace'), digest_size=3).hexdigest()}"
+
+
+def checkpoint_folders(folder: Path) -> Iterator[Path]:
+    """The folders of a run's checkpoints, whole or not; a link to somewhere else is none."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        named = CHECKPOINT.fullmatch(path.name) or WRITING.fullmatch(path.name)
+        if named and path.is_dir() and not path.is_symlink():
+            yield path
+
+
+def discard_checkpoint(path: Path) -> None:
+    """Delete one checkpoint."""
+    discard(path, (TENSORS, MANIFEST))
+
+
+def discard_checkpoints(folder: Path) -> list[Path]:
+    """Delete all checkpoints of a run and their folder; returns what is left because weft did not write it."""
+    for path in checkpoint_folders(folder):
+        discard_checkpoint(path)
+    discard(folder, ())
+    return foreign_checkpoints(folder)
+
+
+def foreign_checkpoints(folder: Path) -> list[Path]:
+    """What lies among a run's checkpoints and is none."""
+    if folder.is_symlink():
+        return [folder]
+    if not folder.is_dir():
+        return []
+    own = list(checkpoint_folders(folder))
+    within = [found for path in own for found in strangers(path, (TENSORS, MANIFEST))]
+    return [*strangers(folder, {path.name for path in own}), *within]
+
+
+def foreign_files(run: Path) -> list[Path]:
+    """What the folder of a run that never began holds beside what weft has written until then."""
+    encoder = run / CARRIED
+    carried = strangers(encoder, carried_names(encoder)) if encoder.is_dir() else []
+    return [*strangers(run, {*EARLY, CARRIED, "checkpoints"}), *foreign_checkpoints(run / "checkpoints"), *carried]
+
+
+def discard_early(run: Path, made: Collection[Path] = ()) -> None:
+    """Delete the files of a run that never began, its folder, and those `made` for it, if nothing else is in them."""
+    discard_checkpoints(run / "checkpoints")
+    discard(run / CARRIED, carried_names(run / CARRIED))
+    discard(run, EARLY)
+    for folder in made:
+        discard(folder, ())

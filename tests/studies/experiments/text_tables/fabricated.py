@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.networks.cost import total_parameters
+from weft.networks.measure.cost import total_parameters
 from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.engine.study import Job, Study
 from weft.studies.experiments.text_tables.forecast import Prediction
@@ -16,7 +16,7 @@ from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.storage import yaml_file
-from weft.training.storage.predictions import write_predictions
+from weft.training.storage.record import write_predictions
 
 FACTS = Facts("pydocs", "text", "none", 0, "f" * 32, 900, {"vocab_size": 512, "max_length": 32}, [], ["2 % held out"])
 

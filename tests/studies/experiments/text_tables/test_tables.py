@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.errors import WeftError
-from weft.networks.cost import total_parameters
+from weft.networks.measure.cost import total_parameters
 from weft.studies.experiments.text_tables.design import equal_width, pretraining_parameters
 from weft.studies.experiments.text_tables.forecast import needs, plan_lines
 from weft.studies.experiments.text_tables.scales import SCALES, find_scale

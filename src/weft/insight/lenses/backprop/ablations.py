@@ -11,9 +11,9 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
 from weft.networks.gmlp import GatedBlock
-from weft.networks.network import Network
 from weft.networks.resnet import BasicBlock, Bottleneck
 from weft.nn.blocks import Block
 from weft.nn.norm import BatchNorm1d, BatchNorm2d

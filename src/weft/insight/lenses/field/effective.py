@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from weft.data.batch.loader import Batch
 from weft.insight.layers import watching
 from weft.insight.lenses.field.theoretical import FEATURES, Place
+from weft.networks.base.network import Network
 from weft.networks.config import TextConvConfig
-from weft.networks.network import Network
 from weft.nn.spatial import Layout
 
 MOST = 0.9  # share of the energy that the effective side holds

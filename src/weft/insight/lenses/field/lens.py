@@ -12,7 +12,7 @@ from weft.insight.lenses.field.effective import MeasuredField, measure
 from weft.insight.lenses.field.theoretical import Place, places
 from weft.insight.options import FieldOptions
 from weft.insight.subject import Subject, spread
-from weft.networks.network import Network
+from weft.networks.base.network import Network
 from weft.report.columns import share
 from weft.training.loop.evaluation import weights_of
 from weft.training.loop.progress import section

@@ -15,7 +15,7 @@ from weft.networks.config import (
     TextConvConfig,
     TextTokensConfig,
 )
-from weft.networks.receptive_field import layers_of
+from weft.networks.measure.receptive_field import layers_of
 
 FEATURES = "features"  # stands for what `forward_features` gives, where no module's output does
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.insight.drawing.raster import Tile, embedded, shaded, sheet, signed
-from weft.networks.backbone import ImageTokens
-from weft.networks.network import Network
+from weft.networks.base.backbone import ImageTokens
+from weft.networks.base.network import Network
 from weft.nn.spatial import Layout
 from weft.report.chart import picture, text
 

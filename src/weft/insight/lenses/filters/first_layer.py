@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.insight.drawing.raster import Pixels, signed
+from weft.networks.base.network import Network
 from weft.networks.config import MLPConfig
-from weft.networks.network import Network
 from weft.nn.convolution import LocallyConnected2d
 from weft.nn.embeddings import PatchEmbed
 

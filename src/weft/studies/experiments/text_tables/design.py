@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
-from weft.networks.cost import total_parameters
+from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import configured
 from weft.studies.compare.budget_matching import TOLERANCE, largest
 from weft.studies.experiments.text_tables.scales import ExperimentScale

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.disk import mark, write_json
 from weft.networks.config import TextTokensConfig
-from weft.networks.cost import total_macs
+from weft.networks.measure.cost import total_macs
 from weft.report.columns import duration
 from weft.studies.engine.study import read_stored
 from weft.studies.experiments.text_tables.design import ENCODER, Experiment, pretraining_parameters

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weft.errors import WeftError
-from weft.networks.cost import total_parameters
+from weft.networks.measure.cost import total_parameters
 from weft.studies.compare.candidates import Candidate, Facts, group_of
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving, status

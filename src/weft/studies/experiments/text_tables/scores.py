@@ -19,7 +19,7 @@ from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.results.load import read_record
 from weft.studies.statistics.intervals import Scores
 from weft.training.loop.divergence import at_chance
-from weft.training.storage.predictions import read_predictions
+from weft.training.storage.record import read_predictions
 
 
 @dataclass(frozen=True)

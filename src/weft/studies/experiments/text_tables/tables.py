@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from weft.networks.cost import total_parameters
+from weft.networks.measure.cost import total_parameters
 from weft.studies.experiments.text_tables.design import ENCODER, Experiment, Figures, Start, TableCandidate, equal_width
 from weft.studies.experiments.text_tables.scales import ExperimentScale
 

@@ -21,7 +21,7 @@ from weft.networks.config import EncoderConfig, TextTokensConfig
 from weft.nn.initialisation import seeded
 
 if TYPE_CHECKING:
-    from weft.networks.backbone import TextTokens
+    from weft.networks.base.backbone import TextTokens
 
 
 class TrainedEncoder:
@@ -55,7 +55,7 @@ class TrainedEncoder:
 
 def read_encoder(folder: Path) -> TextTokens:
     """The text network of a folder, without its head, for evaluation."""
-    from weft.networks.backbone import TextTokens
+    from weft.networks.base.backbone import TextTokens
     from weft.networks.registry import build
     from weft.networks.weights.build import stored_config
     from weft.networks.weights.files import read

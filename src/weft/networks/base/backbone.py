@@ -10,14 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.networks.base.encoder import TrainedEncoder
+from weft.networks.base.network import Network, check_image, check_segments, check_text, check_vectors, make_head
 from weft.networks.config import ImageTokensConfig, TextTokensConfig, TokenConfig
-from weft.networks.encoder import TrainedEncoder
-from weft.networks.network import Network, check_image, check_segments, check_text, check_vectors, make_head
 from weft.networks.registry import mixer_class
-from weft.nn.blocks import Block, ChannelMLP
+from weft.nn.blocks import Block, ChannelMLP, MixerContext, make_mixer, takes_mask
 from weft.nn.embeddings import NormAndDrop, PatchEmbed, WordEmbed, positions
 from weft.nn.initialisation import initialise
-from weft.nn.mixers import MixerContext, make_mixer, takes_mask
 from weft.nn.noise import Dropout, number_streams, rising_rates
 from weft.nn.spatial import Layout
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from weft.errors import WeftError
 from weft.imported import module_class
+from weft.networks.base.network import Network, check_image
 from weft.networks.config import ForeignConfig
-from weft.networks.cost import counted
-from weft.networks.network import Network, check_image
+from weft.networks.measure.cost import counted
 from weft.nn.initialisation import seeded
 from weft.nn.noise import number_streams
 

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from weft.networks.base.network import Network
 from weft.networks.config import ImageConfig, MLPConfig, NetworkConfig, TextConfig, TextTokensConfig
-from weft.networks.cost import Stage, stages
-from weft.networks.network import Network
-from weft.networks.receptive_field import Field, receptive_field
+from weft.networks.measure.cost import Stage, stages
+from weft.networks.measure.receptive_field import Field, receptive_field
 from weft.networks.registry import build
-from weft.nn.saved_activations import saved_bytes
+from weft.nn.activations import saved_bytes
 
 BYTES = 4  # of a float32
 COPIES = 4  # while training with Adam: weight, gradient and two moments

@@ -32,7 +32,7 @@ from weft.networks.config import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from weft.nn.mixers import MixerContext
+    from weft.nn.blocks import MixerContext
     from weft.nn.spatial import Layout
 
 
@@ -89,7 +89,7 @@ def mixer_cost(kind: Any, context: MixerContext) -> tuple[int, int]:
 
 @cache
 def counted_mixer(kind: Any, context: MixerContext) -> tuple[int, int]:
-    from weft.nn.mixers import make_mixer
+    from weft.nn.blocks import make_mixer
 
     return counted(lambda: make_mixer(kind, context), (context.tokens, context.dim))
 
@@ -175,7 +175,7 @@ def _(config: TextTokensConfig) -> list[Stage]:
 
 @stages.register
 def _(config: ForeignConfig) -> list[Stage]:
-    from weft.networks.foreign import count
+    from weft.networks.base.foreign import count
 
     parameters, macs = count(config)
     return [Stage("net", (config.num_classes,), parameters, macs)]

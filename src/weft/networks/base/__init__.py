@@ -1,0 +1,1 @@
+"""What families are built from: network, backbone of blocks, text encoder, a class from outside."""
