@@ -80,7 +80,7 @@ def cache_file() -> Path:
 
 def key() -> list[Any]:
     """Changes when a file of a network does."""
-    files = sorted([*(PACKAGE / "networks").glob("*.py"), *(PACKAGE / "nn").glob("*.py")])
+    files = sorted([*(PACKAGE / "networks").rglob("*.py"), *(PACKAGE / "nn").glob("*.py")])
     return [__version__, *([path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files)]
 
 

@@ -52,7 +52,7 @@ FAMILIES: dict[str, tuple[type[NetworkConfig], str]] = {  # family: its configur
     "bert": (configs.TextTokensConfig, "bert:BERT"),
     "lstm": (configs.LSTMConfig, "text_baselines:LSTM"),
     "textconv": (configs.TextConvConfig, "text_baselines:TextConv"),
-    "foreign": (configs.ForeignConfig, "foreign:Foreign"),
+    "foreign": (configs.ForeignConfig, "base.foreign:Foreign"),
 }
 
 

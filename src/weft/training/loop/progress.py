@@ -18,7 +18,7 @@ from weft.disk import Damaged, validated
 from weft.training.loop.divergence import DivergenceMonitor
 from weft.training.run.distributed import Scaling, fill, is_sharded, whole
 from weft.training.storage.checkpoints import Checkpoint
-from weft.training.storage.record import Count, Number
+from weft.training.storage.metrics_log import Count, Number
 
 
 @dataclass
