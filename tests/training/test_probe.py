@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import shutil
+import time
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -17,10 +20,12 @@ from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.training.config import DurationConfig
+from weft.training.loop import loop
 from weft.training.loop.display import Silent, duration
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.run import lifecycle, memory, probe, rehearsal
 from weft.training.run.rehearsal import Answer
+from weft.training.storage.run_folder import RunFolder
 
 
 def test_saved_activations_are_counted_by_example() -> None:
@@ -106,7 +111,7 @@ def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> N
     )
     plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=1.0, saving=0.5, rest=90.0)
     each = 0.1 + 1.0 / plan.eval_every + 0.5 / 10
-    assert plan.steps == int((90 - 3) / each)
+    assert plan.steps == int((90 - 0.5) / each) and plan.limit == 89.5
     assert plan.seconds == pytest.approx(plan.steps * each)
     assert plan.cost == pytest.approx(plan.seconds / 3600 * 0.1)
 
@@ -249,3 +254,52 @@ def test_plans_survive_the_way_to_disk(tmp_path: Path) -> None:
 )
 def test_durations_as_people_write_them(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_a_plan_that_is_too_slow_is_revised_until_its_time_is_kept():
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="100s"))
+    plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=0.0, saving=0.0, rest=90.0)
+    step, passed, places = 0, 0.0, [plan.schedule_step(0)]
+    while step < plan.steps:
+        step, passed = step + 1, passed + (0.3 if step > 200 else 0.15)  # slower than measured, then much slower
+        places.append(plan.schedule_step(step))
+        if plan.due_revision(step) and step < plan.steps:
+            plan = plan.revision(step, passed, passed)
+            assert plan.schedule_step(step) == pytest.approx(places[-1])
+    assert passed == pytest.approx(90, rel=0.03) and step < plan.schedule_length == 900
+    assert all(after > before for before, after in pairwise(places)) and places[-1] == pytest.approx(900)
+
+
+def test_a_plan_without_a_time_is_never_revised():
+    plan = probe.draft(configure(steps=100), 50, "")
+    assert not any(plan.due_revision(step) for step in range(1, 101)) and plan.schedule_step(37) == 37
+
+
+def test_a_run_keeps_its_time_when_steps_turn_out_to_be_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="6s"))
+    original, calls = loop.update, []
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        calls.append(1)
+        time.sleep(0.02)
+        return original(*arguments, **more)
+
+    monkeypatch.setattr(loop, "update", slow)
+    outcome = lifecycle.start(config, tmp_path / "run", Silent())
+    plan = RunFolder(tmp_path / "run").plan()
+    assert plan is not None and plan.revised and plan.steps == outcome.record["steps"] == len(calls)
+    assert plan.planned is not None and plan.steps < plan.planned
+
+
+def test_a_time_too_short_for_a_handful_of_steps_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = lifecycle.replace(configure("resnet"), duration=DurationConfig(time="3s"))
+    original = probe.update
+
+    def slow(run: Any, batch: Any, *arguments: Any) -> Any:
+        time.sleep(0.1 * len(batch.index))
+        return original(run, batch, *arguments)
+
+    monkeypatch.setattr(probe, "update", slow)
+    with pytest.raises(WeftError, match="--time 3s is enough for 0 steps"):
+        lifecycle.start(config, tmp_path / "run", Silent())
+    assert not (tmp_path / "run").exists()

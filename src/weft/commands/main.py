@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import time
 import warnings
 from contextlib import redirect_stderr, suppress
 from importlib import import_module
@@ -55,11 +56,15 @@ and is attention, or convolution, needed at all?
 `weft VERB --help` explains a verb, `weft VERB --help-all` has all its options.
 `--debug` shows the traceback of an error."""
 
+began: float | None = None  # when the process was started from a shell: what `--time` counts from
+
 
 def main(words: list[str] | None = None) -> None:
     """Entry point: exit code 0 when all went well, 1 when work failed, 2 for bad input, 130 when interrupted."""
     take_any_letter()
+    global began
     from_shell = words is None
+    began = time.perf_counter() if from_shell else None
     words = list(sys.argv[1:] if words is None else words)
     if from_shell:
         warnings.formatwarning = warning_line  # type: ignore[assignment]

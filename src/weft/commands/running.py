@@ -12,6 +12,7 @@ from typing import Annotated, Any, Protocol
 from tyro.conf import arg
 
 from weft import api
+from weft.commands import main as command
 from weft.disk import RUN
 from weft.errors import Interrupted, WeftError
 from weft.training.run.kinds import AnyConfig, config_class
@@ -146,7 +147,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
         if folder is not None:
             outcome = lifecycle.resume(path, execution=arguments.config.execution, moved=places(arguments.config))
         else:
-            outcome = lifecycle.start(arguments.config, path)
+            outcome = lifecycle.start(arguments.config, path, began=command.began)
     except KeyboardInterrupt:  # before the first step, or too impatiently for it to be saved
         if not (path / RUN).is_file():
             raise

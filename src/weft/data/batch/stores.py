@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -76,6 +78,7 @@ def _key(source: Source, split: MemorySplit, kind: str, recipe: str) -> str:
 
 Index = NDArray[np.int64]
 Boxes = NDArray[np.float64]
+WORTH_SAYING = 3.0  # seconds of work that a user would wonder about
 CHUNK = 1024  # images decoded at a time while a store is filled
 # Bytes below which decoding a file happens mostly under Python's lock, so that threads only fight over it: CIFAR-10's
 # 60,000 took 16.2 s with two threads and 12.8 s with one.
@@ -141,6 +144,11 @@ def decode_all(split: MemorySplit, transform: ImageTransform, workers: int) -> T
     whole = MemorySplit(table, good, good, split.origin)
     pixels = DecodedPixels(whole, transform, workers)
     store = torch.zeros(len(table), transform.channels, transform.size, transform.size, dtype=torch.uint8)
-    for chunk in np.array_split(np.arange(len(good)), math.ceil(len(good) / CHUNK)):
+    chunks, started = np.array_split(np.arange(len(good)), math.ceil(len(good) / CHUNK)), time.perf_counter()
+    for number, chunk in enumerate(chunks):
         store[torch.from_numpy(good[chunk])] = pixels.rows(chunk, None)[0]
+        left = (time.perf_counter() - started) * (len(chunks) - 1)
+        if number == 0 and left > WORTH_SAYING:
+            sentence = f"decoding {len(good):,} images, once; they are kept in the cache: about {left:.0f} s"
+            print(sentence, file=sys.stderr, flush=True)
     return store

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,29 @@ class Entry:
     about: str
 
 
+class Filling:
+    """The seconds that this process has spent on making entries: what is made once is not charged to a run's time."""
+
+    def __init__(self) -> None:
+        self.seconds, self._deep = 0.0, False
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what happens within; an entry that is made for another one is part of it."""
+        if self._deep:
+            yield
+            return
+        self._deep, started = True, time.perf_counter()
+        try:
+            yield
+        finally:
+            self._deep = False
+            self.seconds += time.perf_counter() - started
+
+
+FILLING = Filling()
+
+
 class Cache:
     """A folder of entries; by default $WEFT_CACHE or ~/.cache/weft, of $WEFT_CACHE_LIMIT (bytes, 500M, 2G) or 10G."""
 
@@ -57,8 +81,9 @@ class Cache:
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._lock(key):
                 if (found := _load(path)) is None:  # nobody made it while we waited
-                    found = build()
-                    self._store(path, found, about)
+                    with FILLING.counted():
+                        found = build()
+                        self._store(path, found, about)
                 return found
         except OSError as error:
             warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)

@@ -23,6 +23,9 @@ class Silent:
     def begin(self, plan: Plan, examples: int, metric: str) -> None:
         pass
 
+    def replan(self, plan: Plan) -> None:
+        """The number of steps has changed."""
+
     def end(self) -> None:
         pass
 
@@ -35,6 +38,9 @@ class Plain(Silent):
 
     def begin(self, plan: Plan, examples: int, metric: str) -> None:
         self._plan, self._examples, self._metric = plan, examples, metric
+
+    def replan(self, plan: Plan) -> None:
+        self._plan = plan
 
     def say(self, sentence: str) -> None:
         print(sentence, flush=True)
@@ -70,6 +76,10 @@ class Live(Silent):
         self._task = self._bar.add_task("", total=plan.steps)
         self._text = {"loss": "", "metric": ""}
         self._bar.start()
+
+    def replan(self, plan: Plan) -> None:
+        self._plan = plan
+        self._bar.update(self._task, total=plan.steps)
 
     def say(self, sentence: str) -> None:
         (self._bar.console.print if hasattr(self, "_bar") else print)(sentence)

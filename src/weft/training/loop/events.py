@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from weft.training.loop.progress import Best, Progress, capture, restore
 from weft.training.run.context import Run
 from weft.training.run.distributed import scaling_for, whole
 from weft.training.storage.checkpoints import Checkpoint
+from weft.training.storage.run_folder import RunFolder
 
 ROLLBACKS = 3
 SMALLER = 0.25  # factor on the rate at each roll-back: three of them span the two decades of usual mistakes
@@ -79,6 +81,7 @@ def evaluate(run: Run, progress: Progress) -> None:
     """Measure on the validation split, with the averaged weights where there are any, and remember the best."""
     if run.validation is None:
         return
+    started = time.perf_counter()
     with weights_of(run.core, run.ema.average if run.ema else None):
         outputs, targets = outputs_of(run.net, run.validation, run.team)
         metric = run.objective.headline(outputs, targets)
@@ -98,6 +101,22 @@ def evaluate(run: Run, progress: Progress) -> None:
         "seconds": progress.seconds,
     }
     add(run, progress, event)
+    progress.evaluating += time.perf_counter() - started
+
+
+def revise(run: Run, progress: Progress) -> bool:
+    """Where a time was asked for, look at the clock and plan for as many steps as still fit; whether that changes them.
+
+    The plan is stored with each change: a run that is resumed takes its course from there.
+    """
+    stepping = progress.seconds - progress.evaluating - progress.saving
+    plan = run.plan.revision(progress.step, progress.seconds, stepping)
+    found = run.team.share({"steps": plan.steps, "planned": plan.planned, "revised": plan.revised})
+    before, run.plan = run.plan.steps, replace(run.plan, **found)
+    if run.team.rank == 0 and run.store is not None:
+        RunFolder(run.store.folder.parent).write_asked(run.config, run.plan)
+    run.display.replan(run.plan)
+    return run.plan.steps != before
 
 
 def save(run: Run, progress: Progress) -> None:

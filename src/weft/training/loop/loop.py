@@ -18,7 +18,7 @@ from torch import Tensor
 from weft.data.batch.loader import Batch
 from weft.nn.noise import example_noise
 from weft.training.loop.divergence import NormProbe, Norms, TrainingIssue
-from weft.training.loop.events import evaluate, explain, log, roll_back, save, waiting
+from weft.training.loop.events import evaluate, explain, log, revise, roll_back, save, waiting
 from weft.training.loop.progress import Progress
 from weft.training.optim.optimisers import rate
 from weft.training.run.context import Run
@@ -42,9 +42,15 @@ def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool
                 save(run, progress)
             if stopping:
                 return False
-            if enough:
+            if enough or (run.plan.due_revision(progress.step) and revise(run, progress)):
                 break
     return True
+
+
+def share_of_peak(run: Run, step: int) -> float:
+    """The learning rate at a step, as a share of its peak."""
+    plan = run.plan
+    return rate(run.config.optimisation.sched, plan.schedule_step(step), plan.schedule_length, plan.warmup)
 
 
 def stalled(run: Run, progress: Progress) -> bool:
@@ -56,7 +62,7 @@ def stalled(run: Run, progress: Progress) -> bool:
 def advance(run: Run, progress: Progress, batch: Batch) -> TrainingIssue | None:
     """One step: set the rate, update the weights, keep the books. Returns what went wrong, if anything."""
     plan, step = run.plan, progress.step
-    lr = plan.lr * progress.rate_scale * rate(run.config.optimisation.sched, step, plan.steps, plan.warmup)
+    lr = plan.lr * progress.rate_scale * share_of_peak(run, step)
     for group in run.optimiser.param_groups:
         group["lr"] = lr * group.get("share", 1.0)
         thaw(group, step / plan.steps_per_epoch)

@@ -63,6 +63,7 @@ class Numbers:
     waited: Number
     saving: Number
     events: Count
+    evaluating: Number = 0.0
     guess_sum: Number | None = None
 
 
@@ -92,6 +93,8 @@ class Progress:
     """seconds spent waiting for batches"""
     saving: float = 0.0
     """seconds spent writing checkpoints"""
+    evaluating: float = 0.0
+    """seconds spent on evaluations"""
     events: int = 0
     """events in the journal"""
 

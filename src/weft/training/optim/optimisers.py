@@ -237,7 +237,7 @@ def edge_parameters(net: torch.nn.Module) -> set[int]:
     return edges | {id(p) for p in head.parameters()} if isinstance(head, torch.nn.Module) else edges
 
 
-def rate(name: str, step: int, total: int, warmup: int) -> float:
+def rate(name: str, step: float, total: int, warmup: int) -> float:
     """The share of the peak rate at `step` of `total` steps, `warmup` of which rise linearly; between 0 and 1."""
     if name == "onecycle":
         return onecycle(step / max(total, 1))

@@ -27,6 +27,9 @@ class Display(Protocol):
     def say(self, sentence: str) -> None:
         """Something worth a line of its own."""
 
+    def replan(self, plan: Plan) -> None:
+        """The number of steps has changed."""
+
 
 @dataclass
 class Run:

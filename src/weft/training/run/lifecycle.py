@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from weft import machine, supervision
+from weft.data.read.cache import FILLING
 from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
@@ -54,14 +55,19 @@ class Outcome:
 
 
 def start(
-    config: AnyConfig, path: Path, display: Silent | None = None, opened: Any = None, known: Plan | None = None
+    config: AnyConfig,
+    path: Path,
+    display: Silent | None = None,
+    opened: Any = None,
+    known: Plan | None = None,
+    began: float | None = None,
 ) -> Outcome:
-    """Begin a new run in `path`.
+    """Begin a new run in `path`. `began` is when the command was called (perf_counter): `--time` counts from there.
 
     A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
     that differs by its seed alone.
     """
-    started = time.perf_counter()
+    started = time.perf_counter() if began is None else began
     team = join(config.execution.device, config.execution.strategy)
     check_strategy(config)
     folder, made = RunFolder(path), missing_folders(path)
@@ -124,6 +130,7 @@ def run_in_folder(
 
     supervision.concerns(folder.path)
     enter("reading the data")
+    filled = FILLING.seconds
     inputs = open_inputs(config, folder.path, opened)
     plan = folder.plan()
     if plan is not None:
@@ -132,7 +139,9 @@ def run_in_folder(
     if run.plan.precision != "float32":
         rehearsal.require_format(run.plan.precision, team.device.type)
     enter("measuring before the first step")
-    run, progress = measure_plan(run, folder, started, known) if plan is None else restore(run)
+    tested = len(inputs.batches("test", team.rank, team.world)) if config.duration.time else 0
+    started += FILLING.seconds - filled  # what is made once for all runs is not charged to this one
+    run, progress = measure_plan(run, folder, started, tested, known) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)
     return train_and_record(run, progress, folder, inputs, display)
@@ -177,9 +186,9 @@ def set_threads(threads: int, world: int) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-def measure_plan(run: Run, folder: RunFolder, started: float, known: Plan | None) -> tuple[Run, Progress]:
+def measure_plan(run: Run, folder: RunFolder, started: float, tested: int, known: Plan | None) -> tuple[Run, Progress]:
     """Measure the plan, unless it is known, and store it: from here on the run can be resumed."""
-    plan = probe.measure(run, started) if known is None else probe.adopt(run, known)
+    plan = probe.measure(run, started, tested) if known is None else probe.adopt(run, known)
     if run.team.rank == 0:
         folder.write_asked(run.config, plan)
     path = folder.path if run.team.rank == 0 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -41,6 +42,17 @@ class Plan:
     """predicted, at the price asked for"""
     stop_after: Steps | None = None
     """steps without a better evaluation after which the run ends; None: never"""
+    limit: float | None = None
+    """seconds that the steps, their evaluations and checkpoints may take, where a time was asked for"""
+    evaluation: float = 0.0
+    """seconds of an evaluation on the validation split"""
+    saving: float = 0.0
+    """seconds of a checkpoint"""
+    revised: tuple[tuple[Steps, Steps], ...] = ()
+    """after which steps the number of all steps was changed to keep the time asked for, and to what from what was
+    planned first (a pair of step and steps)"""
+    planned: Steps | None = None
+    """steps before the first revision"""
     tried: tuple[str, ...] = ()
     """what was tried before step 0 and does not work on this machine, a sentence each"""
 
@@ -48,6 +60,33 @@ class Plan:
     def patience(self) -> int:
         """Steps after which a network must do better than a guess: a tenth of the run, but time enough to start."""
         return max(200, self.warmup + self.steps // 10)
+
+    @property
+    def schedule_length(self) -> int:
+        """Steps that the rate's schedule was drawn for."""
+        return self.planned or self.steps
+
+    def schedule_step(self, step: int) -> float:
+        """Where `step` stands in that schedule: each revision stretches or shortens what is left of it."""
+        place, since, until = 0.0, 0, self.schedule_length
+        for after, steps in self.revised:
+            if step <= after:
+                break
+            place += (after - since) * (self.schedule_length - place) / (until - since)
+            since, until = after, steps
+        return place + (step - since) * (self.schedule_length - place) / (until - since) if self.revised else step
+
+    def due_revision(self, step: int) -> bool:
+        """Whether to look at the clock after `step` updates: after an eighth of the run, then of what is left."""
+        last = self.revised[-1][0] if self.revised else 0
+        return self.limit is not None and step - last >= max(1, (self.steps - last) // 8)
+
+    def revision(self, step: int, passed: float, stepping: float) -> Plan:
+        """The plan with as many steps as fit; `passed` seconds are over, `stepping` of them spent on updates."""
+        assert self.limit is not None
+        each = stepping / step + self.evaluation / self.eval_every + self.saving / self.checkpoint_every
+        steps = step + max(1, int((self.limit - passed) / each))
+        return replace(self, steps=steps, planned=self.schedule_length, revised=(*self.revised, (step, steps)))
 
     def due_log(self, step: int) -> bool:
         """Whether the curve gets a point after `step` updates; a checkpoint is preceded by one."""

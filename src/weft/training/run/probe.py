@@ -1,6 +1,8 @@
-"""Twenty steps before the run: how long it will take, how much memory, at what cost, and in which form it is fastest.
+"""Some steps before the run: how long it will take, how much memory, at what cost, and in which form it is fastest.
 
-What is found here is stored in the plan before step 0 and never measured again. The weights are put back afterwards.
+What is found here is stored in the plan before step 0; the weights are put back afterwards. Where a time was asked for,
+a few examples are timed first, then whole steps for a tenth of that time at most, and the number of steps follows; the
+loop looks at the clock again now and then (`Plan.revision`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable
 import torch
 
 from weft import machine
+from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.training.config import seconds
 from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
@@ -30,6 +33,13 @@ from weft.training.run.plan import Plan, steps_asked, warmup_steps
 from weft.training.storage.yaml_file import to_dict
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
+FEW = 2  # examples of the first step that is timed
+LEAST = 5  # steps that a run must have
+PROBING = 0.1  # share of the time asked for that may go into measuring
+LEAVING = 0.5  # seconds from the record to the end of the process
+LARGER = 2.0  # an example takes less in a whole batch than in one of a few: by this much at most
+EVALUATING = 0.1  # share of the time, at most, that goes into evaluations where their interval is not given
+EVALUATIONS = 10  # of a run that has fewer epochs
 TRY_FORMATS = 120.0  # seconds of training: to try a format takes two seconds the first time on a machine
 TRY_COMPILE = 1200.0  # seconds of eager training: to try takes a minute, which should not be above 5 % of a run
 SHAPES = 4  # batches of text differ in width: torch compiles for one, then for any, to train and to evaluate
@@ -76,8 +86,9 @@ def stop_after(config: AnyConfig, steps_per_epoch: int) -> int | None:
     return config.patience * (config.execution.eval_every or steps_per_epoch)
 
 
-def measure(run: Run, started: float) -> Plan:
-    """The finished plan. `started` is when the command began (perf_counter): `--time` counts from there.
+def measure(run: Run, started: float, tested: int) -> Plan:
+    """The finished plan. `started` is when the command began (perf_counter): `--time` counts from there. `tested` is
+    how many batches the test split has.
 
     Leaves the checkpoint of step 0 behind, and the run as it was.
     """
@@ -90,16 +101,70 @@ def measure(run: Run, started: float) -> Plan:
     run.team.use(run.plan.precision)
     if run.plan.compile:
         run.core.compile()
-    step_seconds = mean_step(run, run.plan.precision, probe_steps(run))
+    asked = run.config.duration.time
+    probing = PROBING * seconds(asked) if asked else math.inf
+    if asked:
+        require_some_steps(run, seconds(asked) - (time.perf_counter() - started))
+    step_seconds = mean_step(run, run.plan.precision, probe_steps(run), within=probing)
     precision, step_seconds = choose_precision(run, step_seconds)
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
-    evaluation = timed(lambda: evaluate_once(run)) * (len(run.validation) if run.validation else 0)
+    evaluation = evaluation_seconds(run)
     restore(start, run.core, run.optimiser, run.ema)
-    asked = run.config.duration.time
-    rest = seconds(asked) - (time.perf_counter() - started) if asked else None
+    rest = None
+    if asked:
+        rest = run.team.share(seconds(asked) - (time.perf_counter() - started) - ending(run, evaluation, tested))
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
+    if plan.steps < LEAST and asked:
+        raise too_short(run, asked, plan.steps)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
+
+
+def require_some_steps(run: Run, rest: float) -> None:
+    """Refuse a time that a handful of steps does not fit into, from a step of a few examples: a whole one might take
+    longer than all of the time."""
+    few = first_examples(run.train[0], FEW)
+    scaling = scaling_for(run.plan.precision)
+    for group in run.optimiser.param_groups:
+        group["lr"] = 0.0
+    short = min(timed(lambda: update(run, few, 0, scaling)) for _ in range(2))
+    weights = timed(lambda: run.optimiser.step())  # what a step takes however few its examples are
+    step = weights + max(short - weights, 0.0) * len(run.train[0].index) / FEW / LARGER
+    asked = run.config.duration.time
+    if asked and step * LEAST > rest:
+        raise too_short(run, asked, max(0, int(rest / step)))
+
+
+def first_examples(batch: Batch, count: int) -> Batch:
+    """A part of a batch."""
+    inputs = {name: value[:count] for name, value in batch.inputs.items()}
+    return Batch(inputs, batch.targets[:count], batch.index[:count], min(count, batch.size))
+
+
+def too_short(run: Run, asked: str, steps: int) -> WeftError:
+    """The sentence for a time in which next to nothing could be learnt."""
+    size = run.config.optimisation.batch_size
+    smaller = f", --batch-size {max(1, size // 4)}" if size > 8 else ""
+    side = "" if "mask" in run.train[0].inputs else ", a smaller --img-size"
+    return WeftError(
+        f"--time {asked} is enough for {steps} steps of {run.config.model} with a batch of {size}, and {LEAST} are the "
+        f"least; give more time, a smaller network{side}{smaller}, or count in --steps"
+    )
+
+
+def evaluation_seconds(run: Run) -> float:
+    """Seconds of an evaluation, from one batch of it, the second time it is computed."""
+    if run.validation is None:
+        return 0.0
+    first = timed(lambda: evaluate_once(run))
+    each = min(first, timed(lambda: evaluate_once(run))) if first < 1 else first
+    return each * len(run.validation)
+
+
+def ending(run: Run, evaluation: float, tested: int) -> float:
+    """Seconds after the last step: its evaluation, that of the test split, and the way out."""
+    share = tested / len(run.validation) if run.validation else 0
+    return evaluation * (1 + share) + LEAVING
 
 
 def adopt(run: Run, known: Plan) -> Plan:
@@ -107,7 +172,7 @@ def adopt(run: Run, known: Plan) -> Plan:
     save(run, Progress.begin(run.team.device))
     if known.compile:
         run.core.compile()
-    return known
+    return dataclasses.replace(known, limit=None)  # runs that differ by their seed alone take as many steps
 
 
 def probe_steps(run: Run) -> int:
@@ -115,16 +180,28 @@ def probe_steps(run: Run) -> int:
     return STEPS if run.config.duration.time else max(SKIPPED, min(STEPS, run.plan.steps // 25))
 
 
+def evaluation_interval(plan: Plan, config: AnyConfig, step: float, evaluation: float, rest: float) -> int:
+    """Steps between evaluations: an epoch, or more often where there are few, as long as they do not cost much."""
+    if config.execution.eval_every is not None:
+        return plan.eval_every
+    often = min(plan.steps_per_epoch, math.ceil(rest / step / EVALUATIONS))
+    return max(1, often, math.ceil(evaluation / (EVALUATING * step)))
+
+
 def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, saving: float, rest: float | None) -> Plan:
     """Steps, intervals and predictions from the measured seconds; `rest` is what is left of the time asked for."""
     interval = max(CHECKPOINT_SECONDS, saving / CHECKPOINT_SHARE)
     checkpoint_every = config.execution.checkpoint_every or max(1, math.ceil(interval / step))
-    full_step = step + evaluation / plan.eval_every + saving / checkpoint_every
-    steps = plan.steps
-    if rest is not None:
-        steps = max(1, int((rest - 3 * evaluation) / full_step))  # the test split is evaluated once, at the end
+    eval_every = plan.eval_every if rest is None else evaluation_interval(plan, config, step, evaluation, rest)
+    full_step = step + evaluation / eval_every + saving / checkpoint_every
+    limit = None if rest is None else rest - saving  # the last checkpoint
+    steps = plan.steps if limit is None else max(1, int(limit / full_step))
     return dataclasses.replace(
         plan,
+        limit=limit,
+        evaluation=evaluation,
+        saving=saving,
+        eval_every=eval_every,
         steps=steps,
         warmup=warmup_steps(config, steps, plan.steps_per_epoch),
         log_every=config.execution.log_every or max(10, steps // 1000),
@@ -141,8 +218,11 @@ def timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def mean_step(run: Run, precision: Precision, steps: int = STEPS, skipped: int = SKIPPED) -> float:
-    """Mean seconds of a training step, its batch included, over `steps` of them at rate 0."""
+def mean_step(
+    run: Run, precision: Precision, steps: int = STEPS, skipped: int = SKIPPED, within: float = math.inf
+) -> float:
+    """Mean seconds of a training step, its batch included, over `steps` of them at rate 0, or over fewer when as many
+    seconds as given have passed."""
     scaling = scaling_for(precision)
     run.team.use(precision)
     for group in run.optimiser.param_groups:
@@ -153,7 +233,10 @@ def mean_step(run: Run, precision: Precision, steps: int = STEPS, skipped: int =
         if run.team.device.type == "cuda":  # which works on while Python goes ahead
             torch.cuda.synchronize(run.team.device)
         marks.append(time.perf_counter())
-    return (marks[-1] - marks[skipped]) / steps
+        if run.team.anyone(marks[-1] - marks[0] > within):
+            break
+    skipped = min(skipped, len(marks) - 2)
+    return (marks[-1] - marks[skipped]) / (len(marks) - 1 - skipped)
 
 
 def evaluate_once(run: Run) -> None:
