@@ -107,14 +107,16 @@ def compare(
 def start_or_resume(config: AnyConfig, output: Path | None) -> Outcome:
     """Start a run in `output`, by default a new folder below runs/; one that holds this very run is gone on with."""
     from weft.training.run import lifecycle
+    from weft.training.run.settings import as_stored
     from weft.training.storage import yaml_file
     from weft.training.storage.run_folder import open_run
 
     if output is None or not (output / "run.yaml").is_file():
-        return lifecycle.start(config, output or default_run(config))
-    if changed := yaml_file.difference(open_run(output).config(), config):
+        return lifecycle.start(config, output or default_run(config), baseline=True)
+    stored = open_run(output).config()
+    if changed := yaml_file.difference(stored, as_stored(config, stored)):
         raise WeftError(f"{output} holds a run of another configuration ({'; '.join(changed)}); choose another output")
-    return lifecycle.resume(output)
+    return lifecycle.resume(output, baseline=True)
 
 
 def run_comparison(
@@ -146,7 +148,7 @@ def run_name(config: AnyConfig) -> str:
     from weft.training.storage.run_folder import name_for
 
     source = name_for(config.source) if config.source else "run"
-    model = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in config.model)
+    model = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in config.model or "chosen")
     return f"{source}-{model}-seed{config.seed}"
 
 

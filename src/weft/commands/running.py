@@ -145,9 +145,11 @@ def train(arguments: Arguments, folder: Path | None) -> int:
     path = folder or arguments.output or api.default_run(arguments.config)
     try:
         if folder is not None:
-            outcome = lifecycle.resume(path, execution=arguments.config.execution, moved=places(arguments.config))
+            outcome = lifecycle.resume(
+                path, execution=arguments.config.execution, moved=places(arguments.config), baseline=True
+            )
         else:
-            outcome = lifecycle.start(arguments.config, path, began=command.began)
+            outcome = lifecycle.start(arguments.config, path, began=command.began, baseline=True)
     except KeyboardInterrupt:  # before the first step, or too impatiently for it to be saved
         if not (path / RUN).is_file():
             raise
@@ -172,9 +174,19 @@ def tell(outcome: object) -> int:
     metric = record["metric"]
     already = "" if outcome.fresh else "already "
     print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the test split, in {outcome.folder}")
+    print(*besides(record), sep="\n", end="")
     if (why := at_chance(record)) is not None:
         print(why)
     return 0
+
+
+def besides(record: dict[str, Any]) -> list[str]:
+    """What a run's score is to be seen beside: the constant guess and a classical baseline."""
+    guess, simple = record["metrics"].get("chance"), record.get("baseline")
+    parts = [] if guess is None else [f"always the commonest class: {guess:.4f}"]
+    if simple is not None:
+        parts.append(f"{simple['name']}: {simple['score']:.4f} (from {simple['rows']:,} rows)")
+    return [f"beside it: {'; '.join(parts)}\n"] if parts else []
 
 
 def refuse_changes(folder: Path, config: AnyConfig) -> None:
@@ -211,8 +223,10 @@ def latest_output(config: AnyConfig) -> Path | None:
 
 def unfinished(path: Path, config: AnyConfig) -> bool:
     """Whether `path` holds a run of this configuration without a record."""
+    from weft.training.run.settings import as_stored
+
     try:
         folder = open_run(path)
-        return folder.config() == config and folder.record() is None
+        return folder.config() in (config, as_stored(config, folder.config())) and folder.record() is None
     except WeftError:
         return False

@@ -77,7 +77,7 @@ class TransformConfig:
     """What happens to an input before the network sees it: the same in evaluation and in serving."""
 
     img_size: int | None = Field(default=None, gt=0, le=4096)
-    """Side of the square image; by default the source's own, or 224 where its images differ in size."""
+    """Side of the square image; by default the source's commonest, or at most 128 where its images differ in size."""
     channels: Literal[1, 3] | None = None
     """1 grey, 3 RGB; by default what the source has."""
     crop: float = Field(default=1.0, gt=0.0, le=1.0)
@@ -86,8 +86,9 @@ class TransformConfig:
     """zscore: minus the training rows' mean, over their deviation; unit: images to [0, 1], vectors as they are."""
     max_pixels: int = Field(default=50_000_000, gt=0)
     """Images that declare more pixels are refused before they are decoded."""
-    max_length: int = Field(default=128, ge=8)
-    """Tokens of a text, the markers [CLS] and [SEP] included; longer texts are cut."""
+    max_length: int | None = Field(default=None, ge=8)
+    """Tokens of a text, the markers [CLS] and [SEP] included; longer texts are cut. By default 95 % of the training
+    texts fit, up to 256 tokens."""
     vocab_size: int = Field(default=8192, ge=64)
     """Words and word pieces of a vocabulary that is trained."""
     lowercase: bool = True
@@ -96,14 +97,17 @@ class TransformConfig:
 
 @dataclass(frozen=True)
 class AugmentConfig:
-    """What training does to a batch of images, in the order of these fields. The default does nothing."""
+    """What training does to a batch of images, in the order of these fields.
+
+    None does nothing; `weft train` and `compare` decide it by the data first.
+    """
 
     resized_crop: tuple[float, float] | None = None
     """Random-resized crop: smallest and largest share of the image's area, 0.35 1.0 for instance."""
-    crop_padding: int = Field(default=0, ge=0)
-    """Padded crop: shift by up to this many pixels each way, black coming in."""
-    flip: bool = False
-    """Mirror half of the images."""
+    crop_padding: int | None = Field(default=None, ge=0)
+    """Padded crop: shift by up to this many pixels each way, black coming in; by default what suits the images."""
+    flip: bool | None = None
+    """Mirror half of the images; by default photographs whose classes are no digits or letters."""
     color_jitter: float = Field(default=0.0, ge=0.0, le=1.0)
     """Brightness, contrast and saturation change by up to this share."""
     policy: Literal["none", "trivial", "rand"] = "none"

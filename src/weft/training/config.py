@@ -57,8 +57,8 @@ class ReadingConfig(SourceConfig):
 class OptimisationConfig:
     """How the weights are moved."""
 
-    batch_size: Count = 128
-    """Examples per step, over all processes and micro-batches."""
+    batch_size: Count | None = None
+    """Examples per step, over all processes and micro-batches; by default about 50 steps an epoch, 8 to 128."""
     opt: OptimiserName = "adamw"
     """Optimiser."""
     lr: Positive | Literal["auto"] | None = None
@@ -77,10 +77,17 @@ class OptimisationConfig:
     """Decay of the moving average of the weights that is evaluated and kept; 0 switches it off."""
 
     def __post_init__(self) -> None:
-        if self.grad_accum_steps > self.batch_size:
+        if self.batch_size is not None and self.grad_accum_steps > self.batch_size:
             raise WeftError(
                 f"--grad-accum-steps {self.grad_accum_steps} would cut a batch of {self.batch_size} into empty parts"
             )
+
+    @property
+    def batch(self) -> int:
+        """Examples per step, once that is settled."""
+        if self.batch_size is None:
+            raise WeftError("the batch size follows the data, which have not been opened yet; give --batch-size")
+        return self.batch_size
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -175,7 +182,7 @@ class RunConfig:
     source: Positional[str] = ""
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     model: str = ""
-    """Name of a network (`weft models` lists them)."""
+    """Name of a network (`weft models` lists them); by default a small one that suits the kind of data."""
     network: Overrides = field(default_factory=dict)
     """Changes to that network's configuration, as pairs: --network depth=4 drop_rate=0.1"""
     seed: Natural = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.studies.compare.baselines import hog, run_baseline
+from weft.training.baseline import hog, run_baseline
 from weft.training.config import RunConfig
 from weft.training.run.inputs import open_data
 from weft.training.storage.record import read_predictions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
@@ -23,11 +24,15 @@ from weft.data.read.decode import BadImage, header
 from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform, fields
 
+Shape = tuple[int, int, int]
 SAMPLE = 10_000
 """Training images whose mean and deviation stand for all; the standard error is then below a thousandth."""
 LETTERS = 10_000_000
 """Characters that a vocabulary is learnt from; ten million take some seconds and settle its 8,000 commonest pieces."""
-DEFAULT_SIZE = 224  # of images that differ in size
+DEFAULT_SIZE = 128  # at most, of images that differ in size
+HEADERS = 1000  # images whose sizes stand for all
+COMMON = 0.8  # share of the images that must be of one size for it to be the side
+TEXTS, COVERED, SHORTEST, LONGEST = 2000, 0.95, 16, 256  # texts looked at, share that fits, bounds of the length
 
 
 def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokenizer | None = None) -> Transform:
@@ -40,7 +45,14 @@ def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokeni
         return _fit_vector(train, config, source.columns)
     if tokenizer is None:
         tokenizer = train_tokenizer(_sample_texts(train), config.vocab_size, config.lowercase)
-    return TextTransform(tokenizer, config.max_length)
+    return TextTransform(tokenizer, config.max_length or fitting_length(train, tokenizer))
+
+
+def fitting_length(train: Split, tokenizer: Tokenizer) -> int:
+    """Tokens that most training texts fit into, a multiple of eight within bounds."""
+    encoded = tokenizer.encode(list(train.read(_spread(len(train), TEXTS))[0]), LONGEST + 1)
+    length = float(np.quantile([len(ids) for ids, _ in encoded], COVERED))
+    return min(LONGEST, max(SHORTEST, 8 * math.ceil(length / 8)))
 
 
 def _sample_texts(train: Split) -> Iterator[Any]:
@@ -74,9 +86,9 @@ def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
 
 def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     train = source.splits["train"]
-    shapes = _shapes(train)
-    channels = config.channels or next(iter(shapes))[0]
-    size = config.img_size or (min(next(iter(shapes))[1:]) if len(shapes) == 1 else DEFAULT_SIZE)
+    shapes = image_shapes(train)
+    channels = config.channels or shapes.most_common(1)[0][0][0]
+    size = config.img_size or fitting_side(shapes)
     plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
     if config.normalize == "unit":
         return plain
@@ -84,16 +96,38 @@ def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     return replace(plain, mean=mean, std=std)
 
 
-def _shapes(train: Split) -> set[tuple[int, int, int]]:
-    """(channels, height, width) of some images spread over the split, from their headers."""
-    found = set()
-    chosen = _spread(len(train), 64)
+def image_shapes(train: Split) -> Counter[Shape]:
+    """(channels, height, width) of images spread over the split, from their headers, and how many have it."""
+    found: Counter[Shape] = Counter()
+    chosen = _spread(len(train), HEADERS)
     for example, raw in zip(chosen.tolist(), train.read(chosen)[0], strict=True):
         try:
-            found.add((3, *header(raw)) if isinstance(raw, bytes) else raw.shape)
+            found[(3, *header(raw)) if isinstance(raw, bytes) else raw.shape] += 1
         except BadImage as error:
             raise refusal(train.place(example), str(error)) from error
     return found
+
+
+def fitting_side(shapes: Counter[Shape]) -> int:
+    """The side of nearly all images; where they differ, about their shorter side, and at most DEFAULT_SIZE."""
+    (_, height, width), count = shapes.most_common(1)[0]
+    if count >= COMMON * shapes.total():
+        return min(height, width)
+    shorter = sorted(min(shape[1:]) for shape in shapes.elements())
+    median = shorter[len(shorter) // 2]
+    return min(DEFAULT_SIZE, max(16, median // 16 * 16))
+
+
+def size_note(source: Source, transform: ImageTransform) -> list[str]:
+    """A sentence about images of other sizes than that of the network's, if there are any."""
+    shapes = image_shapes(source.splits["train"])
+    other = sum(count for shape, count in shapes.items() if shape[1:] != (transform.size, transform.size))
+    if not other:
+        return []
+    sides = [side for shape in shapes for side in shape[1:]]
+    seen = f"{other:,} of {shapes.total():,} looked at"
+    span = f"{min(sides)} to {max(sides)} px"
+    return [f"images of {transform.size} px: {seen} are of other sizes, {span}, and are resized (--img-size)"]
 
 
 def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -268,7 +268,7 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
     """Steps of every run, the same on any share of the rows."""
     if asked.steps is not None:
         return asked.steps
-    an_epoch = max(1, rows // asked.optimisation.batch_size)
+    an_epoch = max(1, rows // asked.optimisation.batch)
     if asked.epochs is not None:
         return max(1, math.ceil(asked.epochs * an_epoch))
     return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
@@ -276,7 +276,7 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
 
 def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
     """Steps between evaluations, in whole epochs, that give a curve of about fifteen points."""
-    an_epoch = max(1, rows // asked.optimisation.batch_size)
+    an_epoch = max(1, rows // asked.optimisation.batch)
     return an_epoch * max(1, round(steps / an_epoch / EVALUATIONS))
 
 

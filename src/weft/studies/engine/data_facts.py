@@ -73,7 +73,7 @@ def facts_of_corpus(config: PretrainConfig) -> Facts:
         task="none",
         outputs=0,
         fingerprint=inputs.fingerprint,
-        rows=inputs.batches("train").steps_per_epoch * config.optimisation.batch_size,
+        rows=inputs.batches("train").steps_per_epoch * config.optimisation.batch,
         shape={"vocab_size": network.vocab_size, "max_length": network.max_length},
         notes=inputs.notes,
     )

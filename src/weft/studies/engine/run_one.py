@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from weft import machine
-from weft.studies.compare.baselines import run_baseline
 from weft.studies.compare.candidates import CLASSICAL
 from weft.studies.engine.data_facts import data_of
+from weft.training.baseline import run_baseline
 from weft.training.config import RunConfig
 from weft.training.loop.display import Plain
 from weft.training.loop.events import TrainingFailed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,7 @@ class FinetuneInputs(LabelledInputs):
     """What a fine-tuning run works with: as of any supervised run, but started from trained weights."""
 
     config: FinetuneConfig
-    start: Start
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> list[str]:
-        return [*self.source.notes, *self.remarks]
+    start: Start = field(kw_only=True)
 
     @property
     def fingerprint(self) -> str:
@@ -76,7 +71,7 @@ class FinetuneInputs(LabelledInputs):
         assert isinstance(self.transform, TextTransform)
         return embedded_batches(
             self.source, name, self.transform, encoder,
-            batch_size=optimisation.batch_size, seed=self.config.seed, rank=rank, world=world,
+            batch_size=optimisation.batch, seed=self.config.seed, rank=rank, world=world,
         )  # fmt: skip
 
     def save_transform(self, folder: Path) -> None:
@@ -115,7 +110,7 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
         start.seen(source.modality),
     ]
     network = size_network(config, start, source, transform)
-    return FinetuneInputs(config, source, transform, network, objective, start, tuple(filter(None, remarks)))
+    return FinetuneInputs(config, source, transform, network, objective, tuple(filter(None, remarks)), start=start)
 
 
 def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.data.open.source import Source
-from weft.data.transform.fit import fit
+from weft.data.transform.fit import fit, fitting_length
 from weft.data.transform.transforms import TextTransform, Transform
 from weft.errors import WeftError, nearest
 from weft.networks.config import EncoderConfig, ImageConfig, NetworkConfig, TextTokensConfig
@@ -52,7 +52,7 @@ def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
         raise WeftError(
             f"{start.folder} stands on another encoder; start from that one, {config.start} has none itself"
         )
-    size, rows = config.optimisation.batch_size, len(source.splits["train"])
+    size, rows = config.optimisation.batch, len(source.splits["train"])
     if size > rows:
         raise WeftError(f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows}")
 
@@ -60,7 +60,8 @@ def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
 def transform_of(config: FinetuneConfig, start: Start, source: Source) -> Transform:
     """What the trained network was trained with, at most as long as asked for; for foreign images, fitted."""
     if isinstance(start.transform, TextTransform):
-        return replace(start.transform, max_length=min(start.transform.max_length, config.transform.max_length))
+        length = config.transform.max_length or fitting_length(source.splits["train"], start.transform.tokenizer)
+        return replace(start.transform, max_length=min(start.transform.max_length, length))
     if start.transform is not None:
         return start.transform
     assert isinstance(start.network, ImageConfig)

@@ -51,7 +51,7 @@ def verify(path: Path, steps: int) -> Iterator[Check]:
     store = CheckpointStore(folder.checkpoints)
     yield from repeat(folder, store, steps)
     if record is not None and record["status"] == "finished":
-        again = evaluate_run(path, batch_size=folder.config().optimisation.batch_size)
+        again = evaluate_run(path, batch_size=folder.config().optimisation.batch)
         for name, value in record["metrics"].items():
             yield Check(f"{name} on the test split", again.get(name) == value)
 

@@ -54,7 +54,7 @@ def log(run: Run, progress: Progress, batch: Batch, lr: float, norms: Norms) -> 
         **norms,
     }
     add(run, progress, event)
-    evidence = batches * run.config.optimisation.batch_size / run.objective.spread
+    evidence = batches * run.config.optimisation.batch / run.objective.spread
     wrong = progress.watch.judge(
         loss, run.objective.guess, progress.step < run.plan.patience, chance=chance, evidence=evidence
     )

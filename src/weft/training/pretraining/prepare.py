@@ -120,7 +120,7 @@ class PretrainInputs:
             seed=self.config.seed if train else self.config.reading.split_seed,  # runs of all seeds are asked the same
             role=None if train else role,
         )
-        return masked_batches(sequences, assemble, self.config.optimisation.batch_size, self.config.seed, rank, world)
+        return masked_batches(sequences, assemble, self.config.optimisation.batch, self.config.seed, rank, world)
 
     def save_transform(self, folder: Path) -> None:
         self.transform.save(folder)
@@ -185,7 +185,7 @@ def open_pretraining(
     else:
         tokenizer = opened[1] if opened else tokenizer_of(corpus, config.transform)
     inputs = PretrainInputs(config, corpus, tokenizer, size_network(config, tokenizer))
-    size, rows = config.optimisation.batch_size, len(inputs.sequences["train"])
+    size, rows = config.optimisation.batch, len(inputs.sequences["train"])
     if size > rows:
         raise WeftError(f"a batch of {size} is larger than the {rows} training sequences; use --batch-size {rows}")
     return inputs

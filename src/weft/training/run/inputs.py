@@ -35,6 +35,7 @@ from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
+from weft.training.run.settings import settle, settle_network, transform_reasons
 from weft.training.storage.record import predictions, write_predictions
 
 TRIED = 1000  # targets that a metric is tried on before anything is trained
@@ -43,6 +44,10 @@ INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  
 
 class RunInputs(Protocol):
     """What a session asks of the things that a run works with, whatever its kind."""
+
+    @property
+    def config(self) -> Any:
+        """What was asked, with what follows the data settled."""
 
     @property
     def network(self) -> NetworkConfig:
@@ -94,10 +99,12 @@ class LabelledInputs:
     transform: Transform
     network: NetworkConfig
     objective: Objective
+    reasons: tuple[str, ...] = ()
+    """of what was settled by the data"""
 
     @property
     def notes(self) -> list[str]:
-        return self.source.notes
+        return [*self.source.notes, *self.reasons]
 
     @property
     def fingerprint(self) -> str:
@@ -117,7 +124,7 @@ class LabelledInputs:
         return batches(
             self.source,
             role,
-            batch_size=self.config.optimisation.batch_size,
+            batch_size=self.config.optimisation.batch,
             seed=self.config.seed,
             transform=self.transform,
             augment=self.config.augment,
@@ -197,6 +204,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     """Open the source, fit the transform (or load the one in `folder`) and size the network to both."""
     check_names(config)
     source = opened[0] if opened else read_source(config)
+    config, chosen = settle_network(config, source)
     check_source(config, source)
     stored = folder is not None and any((folder / name).exists() for name in (transforms.FILE, "tokenizer.json"))
     if stored and folder is not None:
@@ -204,7 +212,10 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     else:
         transform = opened[1] if opened else fit(source, config.transform)
     objective = objective_of(source, config.objective)
-    return LabelledInputs(config, source, transform, size_network(config, source, transform), objective)
+    about = transform_reasons(config, source, transform)
+    config, reasons = settle(config, source, transform)
+    network = size_network(config, source, transform)
+    return LabelledInputs(config, source, transform, network, objective, (*chosen, *about, *reasons))
 
 
 def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
@@ -218,12 +229,11 @@ def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
 
 
 def check_names(config: RunConfig) -> None:
-    """Refuse a configuration without source or network, or with a network that does not exist."""
+    """Refuse a configuration without source, or with a network that does not exist."""
     if not config.source:
-        raise WeftError("say what to train on: weft train SOURCE --model NAME (digits, for instance, or a folder)")
-    if not config.model:
-        raise WeftError("say which network to train: --model NAME (`weft models` lists them)")
-    named(config.model)
+        raise WeftError("say what to train on: weft train SOURCE (digits, for instance, or a folder)")
+    if config.model:
+        named(config.model)
 
 
 def check_source(config: RunConfig, source: Source) -> None:
@@ -242,7 +252,7 @@ def check_source(config: RunConfig, source: Source) -> None:
             f"{config.model} makes images of images; to tell classes apart use lenet5 or resnet18 for instance"
         )
     size, rows = config.optimisation.batch_size, len(source.splits["train"])
-    if size > rows:
+    if size is not None and size > rows:
         raise WeftError(
             f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows} or less"
         )

@@ -19,6 +19,7 @@ from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.measure.cost import total_macs
+from weft.training.baseline import beside
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
 from weft.training.loop.evaluation import outputs_of, weights_of
@@ -29,7 +30,7 @@ from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.run import probe, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import Distributed, join, scaling_for
-from weft.training.run.inputs import RunInputs, open_inputs
+from weft.training.run.inputs import LabelledInputs, RunInputs, open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.memory import gigabytes
 from weft.training.run.plan import Plan
@@ -61,8 +62,10 @@ def start(
     opened: Any = None,
     known: Plan | None = None,
     began: float | None = None,
+    baseline: bool = False,
 ) -> Outcome:
-    """Begin a new run in `path`. `began` is when the command was called (perf_counter): `--time` counts from there.
+    """Begin a new run in `path`. `began` is when the command was called (perf_counter): `--time` counts from there;
+    with `baseline`, a quick classical one stands in the record.
 
     A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
     that differs by its seed alone.
@@ -73,7 +76,9 @@ def start(
     folder, made = RunFolder(path), missing_folders(path)
     lock = run_folder.create(path, config) if team.rank == 0 else None
     try:
-        return run_in_folder(folder, config, team, display or choose_display(team.rank), started, opened, known, lock)
+        return run_in_folder(
+            folder, config, team, display or choose_display(team.rank), started, opened, known, lock, baseline
+        )
     except WeftError:
         if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
             discard_early(path, made)
@@ -84,7 +89,12 @@ def start(
 
 
 def resume(
-    path: Path, display: Silent | None = None, execution: Any = None, opened: Any = None, moved: Places | None = None
+    path: Path,
+    display: Silent | None = None,
+    execution: Any = None,
+    opened: Any = None,
+    moved: Places | None = None,
+    baseline: bool = False,
 ) -> Outcome:
     """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed.
 
@@ -101,7 +111,9 @@ def resume(
     check_strategy(config)
     lock = folder.lock(ENDING) if team.rank == 0 else None
     try:
-        return run_in_folder(folder, config, team, display or choose_display(team.rank), started, opened, None, lock)
+        return run_in_folder(
+            folder, config, team, display or choose_display(team.rank), started, opened, None, lock, baseline
+        )
     finally:
         if lock is not None:
             lock.release()
@@ -121,6 +133,7 @@ def run_in_folder(
     opened: Any,
     known: Plan | None,
     lock: Lock | None,
+    baseline: bool,
 ) -> Outcome:
     """Everything between an open folder, on which the first process holds the `lock`, and its record."""
 
@@ -132,19 +145,21 @@ def run_in_folder(
     enter("reading the data")
     filled = FILLING.seconds
     inputs = open_inputs(config, folder.path, opened)
+    config = inputs.config
     plan = folder.plan()
     if plan is not None:
         inputs.require(plan.fingerprint)
     run = assemble(folder, config, plan or known, team, inputs, display)
     if run.plan.precision != "float32":
         rehearsal.require_format(run.plan.precision, team.device.type)
+    simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
     tested = len(inputs.batches("test", team.rank, team.world)) if config.duration.time else 0
     started += FILLING.seconds - filled  # what is made once for all runs is not charged to this one
     run, progress = measure_plan(run, folder, started, tested, known) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)
-    return train_and_record(run, progress, folder, inputs, display)
+    return train_and_record(run, progress, folder, inputs, display, simple)
 
 
 def assemble(
@@ -223,7 +238,7 @@ def announce(run: Run, inputs: RunInputs, display: Silent) -> None:
         f"predicted: {duration(plan.seconds)}, {gigabytes(plan.memory)}, cost {plan.cost:.4f} "
         f"at {run.config.execution.price_per_hour:g} an hour"
     )
-    display.begin(plan, run.config.optimisation.batch_size, run.objective.metric)
+    display.begin(plan, run.config.optimisation.batch, run.objective.metric)
 
 
 def cautions(run: Run) -> list[str]:
@@ -231,24 +246,39 @@ def cautions(run: Run) -> list[str]:
     parts = run.config.optimisation.grad_accum_steps
     if parts == 1 or not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in run.core.modules()):
         return []
-    size = -(-run.config.optimisation.batch_size // parts)
+    size = -(-run.config.optimisation.batch // parts)
     return [f"batch norm sees micro-batches of {size}: --grad-accum-steps {parts} is not the same as the whole batch"]
 
 
-def train_and_record(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, display: Silent) -> Outcome:
+def classical(inputs: RunInputs, display: Silent) -> dict[str, Any] | None:
+    """The quick classical baseline of a supervised run."""
+    if not isinstance(inputs, LabelledInputs):
+        return None
+    return beside(inputs.source, inputs.transform, inputs.config.objective.metric, display.say)
+
+
+def train_and_record(
+    run: Run,
+    progress: Progress,
+    folder: RunFolder,
+    inputs: RunInputs,
+    display: Silent,
+    simple: dict[str, Any] | None = None,
+) -> Outcome:
     """Train; then report, or leave a resumable folder behind."""
+    more = {} if simple is None else {"baseline": simple}
     with Signals() as signals:
         try:
             done = train(run, progress, signals.received)
         except TrainingFailed as failure:
-            finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure)})
+            finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure), **more})
             raise
         finally:
             display.end()
             run.journal.close()
     if not done:
         return Outcome(folder.path, None, signals.number)
-    return Outcome(folder.path, finish(run, progress, folder, inputs, {"status": "finished"}))
+    return Outcome(folder.path, finish(run, progress, folder, inputs, {"status": "finished", **more}))
 
 
 def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, facts: dict[str, Any]) -> dict[str, Any]:

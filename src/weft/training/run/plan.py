@@ -79,7 +79,7 @@ class Plan:
     def due_revision(self, step: int) -> bool:
         """Whether to look at the clock after `step` updates: after an eighth of the run, then of what is left."""
         last = self.revised[-1][0] if self.revised else 0
-        return self.limit is not None and step - last >= max(1, (self.steps - last) // 8)
+        return self.limit is not None and step < self.steps and step - last >= max(1, (self.steps - last) // 8)
 
     def revision(self, step: int, passed: float, stepping: float) -> Plan:
         """The plan with as many steps as fit; `passed` seconds are over, `stepping` of them spent on updates."""

@@ -116,7 +116,7 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     if plan.steps < LEAST and asked:
-        raise too_short(run, asked, plan.steps)
+        raise too_short(run, asked)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
@@ -132,7 +132,7 @@ def require_some_steps(run: Run, rest: float) -> None:
     step = weights + max(short - weights, 0.0) * len(run.train[0].index) / FEW / LARGER
     asked = run.config.duration.time
     if asked and step * LEAST > rest:
-        raise too_short(run, asked, max(0, int(rest / step)))
+        raise too_short(run, asked)
 
 
 def first_examples(batch: Batch, count: int) -> Batch:
@@ -141,14 +141,14 @@ def first_examples(batch: Batch, count: int) -> Batch:
     return Batch(inputs, batch.targets[:count], batch.index[:count], min(count, batch.size))
 
 
-def too_short(run: Run, asked: str, steps: int) -> WeftError:
+def too_short(run: Run, asked: str) -> WeftError:
     """The sentence for a time in which next to nothing could be learnt."""
-    size = run.config.optimisation.batch_size
+    size = run.config.optimisation.batch
     smaller = f", --batch-size {max(1, size // 4)}" if size > 8 else ""
     side = "" if "mask" in run.train[0].inputs else ", a smaller --img-size"
     return WeftError(
-        f"--time {asked} is enough for {steps} steps of {run.config.model} with a batch of {size}, and {LEAST} are the "
-        f"least; give more time, a smaller network{side}{smaller}, or count in --steps"
+        f"fewer than {LEAST} steps of {run.config.model} with a batch of {size} fit into --time {asked}; give more "
+        f"time, a smaller network{side}{smaller}, or count in --steps"
     )
 
 

@@ -39,7 +39,7 @@ Predictions = dict[str, NDArray[Any]]
 
 def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """The record of a run that ended; `facts` adds status, metrics, source and network."""
-    examples = progress.step * run.config.optimisation.batch_size
+    examples = progress.step * run.config.optimisation.batch
     return {
         **facts,
         "kind": run.config.kind,

@@ -1,0 +1,130 @@
+"""Settings that follow the data where none were given: network, batch, augmentation. Each comes with its reason.
+
+They depend on the source and on what was asked alone, so that runs of several seeds, and a run that is resumed, settle
+alike. Image side and text length follow the data too, in `data/transform/fit.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from weft.data.open.source import Source
+from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
+from weft.training.config import RunConfig, seconds
+
+EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
+SMALLEST, LARGEST = 8, 128  # batch
+MANY = 20_000  # training images beyond which few passes are made in minutes
+LONG = 1200.0  # seconds, and epochs, of a run that makes many passes all the same
+PASSES = 10
+UNEVEN = 10  # times as many rows as the rarest class has, at which weights are offered
+SIGNS = re.compile(r"(digit|letter|class|char|number|no)?[ _-]*[0-9a-z]", re.IGNORECASE)  # names of digits and letters
+DEFAULT_NETWORK = {"image": "resnet8_cifar", "vector": "mlp", "text": "conv_text", "pair": "conv_text"}
+WHY = {
+    "image": "a small residual network learns from few images, and fast",
+    "vector": "the network for rows of numbers",
+    "text": "convolution over words learns from few texts, and fast",
+    "pair": "convolution over words learns from few texts, and fast",
+}
+Config = TypeVar("Config")
+
+
+def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[str]]:
+    """The configuration with a network, and why this one."""
+    if config.model:
+        return config, []
+    model = DEFAULT_NETWORK[source.modality]
+    told = f"network {model}: {WHY[source.modality]} (--model; `weft compare {config.source}` tells which is best here)"
+    return replace(config, model=model), [told]
+
+
+def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[RunConfig, list[str]]:
+    """The configuration with every setting decided, and a sentence for each that was decided here."""
+    reasons: list[str] = []
+    rows = len(source.splits["train"])
+    if config.optimisation.batch_size is None:
+        size = batch_for(rows)
+        config = replace(config, optimisation=replace(config.optimisation, batch_size=size))
+        reasons.append(f"batch {size}: {-(-rows // size):,} steps an epoch of {rows:,} rows (--batch-size)")
+    if isinstance(transform, ImageTransform):
+        changes, why = augmentation_for(config, source, transform, rows)
+        if changes:
+            config = replace(config, augment=replace(config.augment, **changes))
+            reasons.append(why)
+    return config, [*reasons, *imbalance(config, source)]
+
+
+def batch_for(rows: int) -> int:
+    """The power of two that gives about EPOCH steps an epoch or more, within bounds."""
+    return int(min(rows, max(SMALLEST, min(LARGEST, 2 ** int(np.log2(max(1, rows / EPOCH)))))))
+
+
+def augmentation_for(
+    config: RunConfig, source: Source, transform: ImageTransform, rows: int
+) -> tuple[dict[str, Any], str]:
+    """What images are to undergo where nothing was said about it, and the sentence that tells it."""
+    asked, side = config.augment, transform.size
+    if asked.flip is not None and asked.crop_padding is not None:
+        return {}, ""
+    many_passes = (config.duration.epochs or 0) >= PASSES or (
+        config.duration.time is not None and seconds(config.duration.time) >= LONG
+    )
+    if side < 24 or (rows > MANY and not many_passes):
+        small = f"images of {side} px have no room for it" if side < 24 else f"few passes over {rows:,} images"
+        found: dict[str, Any] = {"flip": False, "crop_padding": 0}
+        words = f"no augmentation: {small}"
+    else:
+        photos, signs = transform.channels == 3, all(SIGNS.fullmatch(name) for name in source.classes)
+        found = {"flip": photos and not signs, "crop_padding": max(1, round(side / (8 if photos else 14)))}
+        mirrored = "mirrored and shifted" if found["flip"] else "shifted"
+        kept = "" if found["flip"] else f", not mirrored: {'digits or letters' if signs else 'grey images'} may not be"
+        words = f"images {mirrored} by up to {found['crop_padding']} px{kept}"
+    given = {name for name in found if getattr(asked, name) is not None}
+    return {name: value for name, value in found.items() if name not in given}, f"{words} (--flip, --crop-padding)"
+
+
+def imbalance(config: RunConfig, source: Source) -> list[str]:
+    """An offer of class weights where the commonest class has many times the rows of the rarest."""
+    if source.task not in ("classes", "binary") or config.objective.class_weights is not None:
+        return []
+    counts = np.bincount(source.splits["train"].targets.astype(np.int64), minlength=len(source.classes))
+    if counts.min() == 0 or counts.max() < UNEVEN * counts.min():
+        return []
+    most, least = source.classes[int(counts.argmax())], source.classes[int(counts.argmin())]
+    times = counts.max() // counts.min()
+    return [f"{most!r} has {times} times the rows of {least!r}: --class-weights balanced would weigh them alike"]
+
+
+def transform_reasons(config: RunConfig, source: Source, transform: Transform) -> list[str]:
+    """Sentences about image side and text length where they followed the data."""
+    from weft.data.transform.fit import size_note
+    from weft.training.finetuning.lengths import cut_note
+
+    if isinstance(transform, TextTransform):
+        chosen = [] if config.transform.max_length else [f"texts of up to {transform.max_length} tokens (--max-length)"]
+        return [*chosen, *cut_note(source, transform)]
+    if isinstance(transform, ImageTransform) and config.transform.img_size is None:
+        return size_note(source, transform)
+    return []
+
+
+def as_stored(config: Config, stored: Any) -> Config:
+    """The configuration with what it leaves to the data as it was settled for a run that is stored."""
+    if not isinstance(config, RunConfig) or not isinstance(stored, RunConfig):
+        return config
+    augment = {
+        name: getattr(stored.augment, name)
+        for name in ("flip", "crop_padding")
+        if getattr(config.augment, name) is None
+    }
+    size = config.optimisation.batch_size or stored.optimisation.batch_size
+    return replace(
+        config,
+        model=config.model or stored.model,
+        optimisation=replace(config.optimisation, batch_size=size),
+        augment=replace(config.augment, **augment),
+    )
