@@ -300,6 +300,6 @@ def test_a_time_too_short_for_a_handful_of_steps_is_refused(tmp_path: Path, monk
         return original(run, batch, *arguments)
 
     monkeypatch.setattr(probe, "update", slow)
-    with pytest.raises(WeftError, match="fewer than 5 steps of resnet20_cifar .* fit into --time 3s"):
+    with pytest.raises(WeftError, match=r"fewer than 5 steps of resnet20_cifar .* fit into --time 3s"):
         lifecycle.start(config, tmp_path / "run", Silent())
     assert not (tmp_path / "run").exists()

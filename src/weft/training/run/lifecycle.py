@@ -34,6 +34,7 @@ from weft.training.run.inputs import LabelledInputs, RunInputs, open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.memory import gigabytes
 from weft.training.run.plan import Plan
+from weft.training.run.settings import shorter_epochs
 from weft.training.storage import run_folder
 from weft.training.storage.checkpoints import CheckpointStore
 from weft.training.storage.metrics_log import Journal
@@ -238,6 +239,8 @@ def announce(run: Run, inputs: RunInputs, display: Silent) -> None:
         f"predicted: {duration(plan.seconds)}, {gigabytes(plan.memory)}, cost {plan.cost:.4f} "
         f"at {run.config.execution.price_per_hour:g} an hour"
     )
+    if plan.limit is not None and epochs < 1 and plan.revised == ():
+        display.say(f"less than one epoch fits into the time{shorter_epochs(inputs.network, epochs)}")
     display.begin(plan, run.config.optimisation.batch, run.objective.metric)
 
 

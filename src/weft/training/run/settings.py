@@ -7,6 +7,7 @@ alike. Image side and text length follow the data too, in `data/transform/fit.py
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,6 +15,10 @@ import numpy as np
 
 from weft.data.open.source import Source
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
+from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
+from weft.networks.measure.cost import total_macs
+from weft.networks.registry import REGISTRY, configured
 from weft.training.config import RunConfig, seconds
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
@@ -30,6 +35,7 @@ WHY = {
     "text": "convolution over words learns from few texts, and fast",
     "pair": "convolution over words learns from few texts, and fast",
 }
+SHAPE = ("num_classes", "img_size", "in_chans", "vocab_size", "max_length")  # what a network has from its data
 Config = TypeVar("Config")
 
 
@@ -110,6 +116,24 @@ def transform_reasons(config: RunConfig, source: Source, transform: Transform) -
     if isinstance(transform, ImageTransform) and config.transform.img_size is None:
         return size_note(source, transform)
     return []
+
+
+def shorter_epochs(network: NetworkConfig, share: float) -> str:
+    """What would let a whole epoch fit where only a `share` of one does: a smaller network, a smaller image."""
+    most = total_macs(network) * share
+    shape = {name: getattr(network, name) for name in SHAPE if hasattr(network, name)}
+    fitting: list[tuple[int, str]] = []
+    for name, known in REGISTRY.items():
+        if (known.family, known.input) == (network.family, network.input):
+            with suppress(WeftError):  # that cannot have inputs of this shape
+                macs = total_macs(configured(name, **shape))
+                fitting += [(macs, name)] if macs <= most else []
+    found = [f"--model {max(fitting)[1]}"] if fitting else []
+    if network.input == "image":
+        patch = int(getattr(network, "patch_size", 1))
+        side = int(network.img_size[0] * share**0.5) // max(8, patch) * max(8, patch)  # type: ignore[attr-defined]
+        found += [f"--img-size {side}"] if side >= 16 else []
+    return f"; {' or '.join(found)} would fit" if found else "; give more time"
 
 
 def as_stored(config: Config, stored: Any) -> Config:

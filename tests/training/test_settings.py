@@ -1,0 +1,117 @@
+"""What follows the data where nothing was said, with its reason; and what stands beside a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from weft.data.open.source import open_source
+from weft.data.transform.fit import fit
+from weft.data.transform.transforms import ImageTransform, TextTransform
+from weft.networks.registry import configured
+from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.loop.display import Silent
+from weft.training.run import lifecycle
+from weft.training.run.inputs import open_inputs
+from weft.training.run.settings import as_stored, batch_for, shorter_epochs
+from weft.training.storage.run_folder import RunFolder
+
+
+def photos(
+    folder: Path, names: tuple[str, ...] = ("cat", "dog"), count: int = 20, side: int = 32, odd: int = 0
+) -> Path:
+    """A folder of coloured squares; the last `odd` pictures of each class are of another size."""
+    generator, count, side = np.random.default_rng(0), 20, 32
+    for number, name in enumerate(names):
+        (folder / name).mkdir(parents=True)
+        for picture in range(count):
+            size = side + 7 if picture >= count - odd else side
+            pixels = generator.integers(0, 100, (size, size, 3)) + number * 100
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{picture}.png")
+    return folder
+
+
+@pytest.mark.parametrize(("rows", "size"), [(5, 5), (86, 8), (1300, 16), (4000, 64), (60_000, 128)])
+def test_a_batch_gives_about_fifty_steps_an_epoch(rows: int, size: int):
+    assert batch_for(rows) == size
+
+
+def test_a_run_with_no_settings_gets_a_network_a_batch_and_an_augmentation(tmp_path: Path):
+    inputs = open_inputs(RunConfig(source=str(photos(tmp_path / "photos"))))
+    assert inputs.config.model == "resnet8_cifar" and inputs.config.optimisation.batch_size == 8
+    assert inputs.config.augment.flip is True and inputs.config.augment.crop_padding == 4
+    told = " ".join(inputs.notes)
+    assert all(flag in told for flag in ("--model", "weft compare", "--batch-size", "--flip"))
+
+
+def test_what_was_given_stays(tmp_path: Path):
+    asked = RunConfig(
+        source=str(photos(tmp_path / "photos")), model="mlp", optimisation=OptimisationConfig(batch_size=7)
+    )
+    asked = dataclasses.replace(asked, augment=dataclasses.replace(asked.augment, flip=False))
+    settled = open_inputs(asked).config
+    assert (settled.model, settled.optimisation.batch_size, settled.augment.flip) == ("mlp", 7, False)
+
+
+def test_pictures_of_digits_are_not_mirrored(tmp_path: Path):
+    inputs = open_inputs(RunConfig(source=str(photos(tmp_path / "signs", ("0", "1", "2")))))
+    assert inputs.config.augment.flip is False and any("not mirrored" in note for note in inputs.notes)
+
+
+def test_the_side_is_that_of_nearly_all_pictures_and_the_others_are_counted(tmp_path: Path):
+    inputs = open_inputs(RunConfig(source=str(photos(tmp_path / "photos", odd=2))))
+    assert isinstance(inputs.transform, ImageTransform) and inputs.transform.size == 32
+    assert any("are of other sizes, 32 to 39 px" in note for note in inputs.notes)
+
+
+def test_pictures_of_all_sizes_get_one_that_is_not_larger_than_most(tmp_path: Path):
+    for number in range(40):
+        (tmp_path / "photos" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (100 + number, 80 + number)).save(tmp_path / "photos" / "ab"[number % 2] / f"{number}.png")
+    transform = fit(open_source(tmp_path / "photos"))
+    assert isinstance(transform, ImageTransform) and transform.size == 96
+
+
+def test_texts_get_a_length_that_most_of_them_fit_into(tmp_path: Path):
+    lines = [f"{'good film ' * (40 if row == 0 else 5)}word{row},{row % 2}" for row in range(200)]
+    (tmp_path / "texts.csv").write_text("text,label\n" + "\n".join(lines))
+    inputs = open_inputs(RunConfig(source=str(tmp_path / "texts.csv"), model="conv_text"))
+    assert isinstance(inputs.transform, TextTransform) and inputs.transform.max_length == 16
+    assert any("--max-length" in note for note in inputs.notes)
+
+
+def test_classes_of_very_different_sizes_are_pointed_out(tmp_path: Path):
+    lines = [f"word{row} {row % 7},{'rare' if row < 8 else 'common'}" for row in range(200)]
+    (tmp_path / "texts.csv").write_text("text,label\n" + "\n".join(lines))
+    inputs = open_inputs(RunConfig(source=str(tmp_path / "texts.csv"), model="conv_text"))
+    assert any("--class-weights balanced" in note and "'rare'" in note for note in inputs.notes)
+
+
+def test_what_was_settled_is_stored_and_a_second_call_is_the_same_run(tmp_path: Path):
+    asked = RunConfig(
+        source="digits",
+        model="mlp",
+        duration=DurationConfig(steps=2),
+        execution=ExecutionConfig(threads=1, precision="float32", compile=False),
+    )
+    lifecycle.start(asked, tmp_path / "run", Silent())
+    stored = RunFolder(tmp_path / "run").config()
+    assert isinstance(stored, RunConfig) and stored.optimisation.batch_size == 16
+    assert as_stored(asked, stored) == stored != asked
+
+
+def test_a_smaller_network_or_image_is_named_where_an_epoch_does_not_fit():
+    told = shorter_epochs(configured("mixer_b16_224", num_classes=5), 0.31)
+    assert "--model mixer_s16_224" in told and "--img-size 112" in told
+
+
+def test_a_run_has_a_classical_baseline_beside_it(tmp_path: Path):
+    asked = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=2))
+    outcome = lifecycle.start(asked, tmp_path / "run", Silent(), baseline=True)
+    assert outcome.record is not None
+    simple = outcome.record["baseline"]
+    assert simple["name"] == "HOG and logistic regression" and 0.9 < simple["score"] < 1 and simple["rows"] == 1295
