@@ -79,7 +79,7 @@ def test_resuming_a_finished_run_says_so(run: Path, capsys: pytest.CaptureFixtur
 
 def test_what_cannot_be_trained_is_answered_in_a_sentence(run: Path, tmp_path: Path) -> None:
     output = ["--output", str(tmp_path / "out")]
-    assert "say which network" in refusal("train", "digits")
+    assert "say what to train on" in refusal("train")
     assert "did you mean mlp" in refusal("train", "digits", "--model", "mlpp", *output)
     texts = str(sentences())
     assert f"takes images, but {texts} holds text" in refusal("train", texts, "--model", "mixer_nano_p4_32", *output)

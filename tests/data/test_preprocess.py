@@ -114,7 +114,7 @@ def test_a_constant_feature_and_a_flat_image_stay_finite(csv_file):
 def test_images_of_many_sizes_become_one(image_folder: Path):
     for number in range(12):
         (image_folder / "cat" / f"wide{number}.png").write_bytes(encoded(number, (90, 30)))
-    assert fit(open_source(image_folder)).size == 224
+    assert fit(open_source(image_folder)).size == 16
     assert (
         batches(open_source(image_folder), "train", 4, transform=TransformConfig(img_size=9))[0].inputs["x"].shape[-1]
         == 9

@@ -336,14 +336,16 @@ def test_a_checkpoint_from_before_the_guess_was_added_up_is_resumed(tmp_path: Pa
     assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
 
 
-def test_a_time_budget_is_resumed_with_the_steps_it_was_turned_into(tmp_path: Path) -> None:
+def test_a_time_budget_is_resumed_with_what_is_left_of_it(tmp_path: Path) -> None:
     config = configure("mlp", log_every=5)
     config = lifecycle.replace(config, duration=type(config.duration)(time="3s"))
     outcome = lifecycle.start(config, tmp_path / "run", Stop(10))
     planned = lifecycle.run_folder.open_run(tmp_path / "run").plan()
     assert outcome.record is None and planned is not None and planned.steps > 10
     record = lifecycle.resume(tmp_path / "run", Silent()).record
-    assert record is not None and record["steps"] == planned.steps
+    revised = lifecycle.run_folder.open_run(tmp_path / "run").plan()
+    assert record is not None and revised is not None and record["steps"] == revised.steps
+    assert revised.schedule_length == planned.schedule_length and record["wall_seconds"] < 2 * 3
 
 
 def test_two_runs_of_one_seed_are_the_same_and_of_two_seeds_are_not(tmp_path: Path) -> None:
