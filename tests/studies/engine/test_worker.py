@@ -10,10 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from weft.errors import WeftError
+from weft.studies.engine import worker
 from weft.studies.engine.worker import WorkerDied, attempt
 
 STUDY = """
@@ -51,6 +53,17 @@ def test_a_worker_whose_study_died_ends_within_a_second_but_not_in_the_middle_of
     assert time.time() - (tmp_path / "ready").stat().st_mtime < 10  # a second, on a machine that has nothing else to do
     assert (tmp_path / "asked").exists()
     assert (tmp_path / "written").exists() == bool(writing)
+
+
+def test_noticing_and_ending_have_half_of_the_second_in_which_a_worker_ends(monkeypatch: pytest.MonkeyPatch):
+    slept: list[float] = []
+    monkeypatch.setattr(worker.multiprocessing, "parent_process", lambda: SimpleNamespace(sentinel=0))
+    monkeypatch.setattr(worker, "wait", lambda _: [])
+    monkeypatch.setattr(worker.signal, "raise_signal", lambda _: None)
+    monkeypatch.setattr(worker.time, "sleep", slept.append)
+    monkeypatch.setattr(worker.os, "_exit", lambda _: None)
+    worker.end_with_study()
+    assert 0.2 <= sum(slept) <= 0.5
 
 
 def test_a_refusal_is_left_to_the_study_to_say(capfd: pytest.CaptureFixture[str]):

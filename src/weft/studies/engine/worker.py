@@ -27,7 +27,7 @@ from weft.errors import WeftError
 T = TypeVar("T")
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-PATIENCE = 0.7  # seconds that a run has to save once its study is dead
+PATIENCE = 0.4  # seconds that a run has to save once its study is dead; noticing and ending take their time as well
 WRITING = 20.0  # seconds that a checkpoint has which is being written at that moment
 
 
