@@ -182,6 +182,36 @@ def test_a_leaderboard_does_not_overwrite_a_page_of_someone_else(finished: Path,
         assert dispatch(["leaderboard", str(tmp_path), "--html"]) == 0
 
 
+def test_a_run_yaml_or_study_json_of_another_program_gives_no_leave_to_overwrite(
+    finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "one")
+    finding = Finding("field", "a title", "a sentence", {}, Table(["a"], [[1]]))
+    for name, content in (("run.yaml", "a: b\n"), ("study.json", '{"study": "mine"}'), ("study.json", "[")):
+        (tmp_path / name).write_text(content)
+        for mine in ("report.html", "field.csv", "model.safetensors"):
+            (tmp_path / mine).write_text("mine")
+        with pytest.raises(WeftError, match=r"report\.html"):
+            claim(tmp_path / "report.html")
+        with pytest.raises(WeftError, match=r"field\.csv"):
+            finding.save(tmp_path)
+        with pytest.raises(WeftError, match=r"model\.safetensors"):
+            save_weights(weft.load(finished).network, tmp_path)
+        with pytest.raises(WeftError, match="weft did not make it"):
+            require_output(tmp_path)
+        (tmp_path / name).unlink()
+
+
+def test_in_the_folder_of_a_run_the_files_of_others_stay(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / "report.html").write_text("mine")
+    (tmp_path / "run" / "field.csv").write_text("mine")
+    with pytest.raises(WeftError, match=r"report\.html"):
+        claim(tmp_path / "run" / "report.html")
+    with pytest.raises(WeftError, match=r"field\.csv"):
+        Finding("field", "a title", "a sentence", {}, Table(["a"], [[1]])).save(tmp_path / "run")
+
+
 def test_a_lens_writes_beside_other_files_and_over_its_own_alone(tmp_path: Path) -> None:
     finding = Finding("field", "a title", "a sentence", {"map": Picture(b"png", "a map")}, Table(["a"], [[1]]))
     (tmp_path / "mine.svg").write_text("mine")
@@ -279,7 +309,7 @@ def test_what_weft_wrote_into_a_source_is_not_its_data(finished: Path, tmp_path:
     pictures(root / "runs" / "photos-mlp" / "insight")
     (root / "runs" / "notes.txt").write_text("mine")
     pictures(root / "comparisons" / "photos" / "logs")
-    (root / "comparisons" / "photos" / "study.json").write_text("{}")
+    (root / "comparisons" / "photos" / "study.json").write_text('{"format": 1, "candidates": [], "runs": []}')
     pictures(root / "resnet18-insight")
     mark(root / "resnet18-insight")
     pictures(root / "tuning" / "photos-mlp" / "trials")
@@ -289,7 +319,22 @@ def test_what_weft_wrote_into_a_source_is_not_its_data(finished: Path, tmp_path:
     Image.new("RGB", (9, 9)).save(claim(root / "cats" / "cats.png"))
     after = open_source(str(root), SourceConfig())
     assert after.classes == ["cats", "dogs"]
-    assert after.fingerprint == before.fingerprint and len(after.notes) == len(before.notes)
+    assert after.fingerprint == before.fingerprint
+    (note,) = set(after.notes) - set(before.notes)
+    assert note == ("images in folders that weft wrote were left out: cats/run, comparisons, resnet18-insight, …"), (
+        "they may have been meant as data"
+    )
+
+
+def test_files_that_are_only_named_like_those_of_weft_hide_no_class(tmp_path: Path) -> None:
+    for name in ("cats", "dogs", "owls"):
+        pictures(tmp_path / name, 6)
+    pictures(tmp_path / "cats" / "young", 2)
+    (tmp_path / "dogs" / "study.json").write_text('{"study": "of dogs"}')
+    (tmp_path / "cats" / "young" / "run.yaml").write_text("a: b\n")
+    source = open_source(str(tmp_path), SourceConfig())
+    assert source.classes == ["cats", "dogs", "owls"]
+    assert sum(len(split) for split in source.splits.values()) == 20
 
 
 def test_a_class_may_be_called_like_a_folder_of_weft(tmp_path: Path) -> None:

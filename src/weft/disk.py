@@ -169,13 +169,29 @@ def brief(error: BaseException) -> str:
 
 MARK, WHOLE = ".weft", "."
 RUN, STUDY = "run.yaml", "study.json"
+PAGES = ("report.html", "tuning.html")  # of a study, and of a search
 LOCK = ".lock"  # of a run or a study
 LOCKS = (LOCK, f"{LOCK}.owner")
 
 
 def is_output(folder: Path) -> bool:
     """Whether a folder is one that weft made for what comes out."""
-    return any((folder / name).is_file() for name in (RUN, STUDY)) or WHOLE in written(folder)
+    return is_run(folder) or is_study(folder) or WHOLE in written(folder)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds the run.yaml of a run; other programs have files of this name too."""
+    with suppress(Damaged):
+        content = read_bytes(folder / RUN, 1 << 20) if (folder / RUN).is_file() else b""
+        return all(re.search(line, content, re.MULTILINE) for line in (rb"^format: \d", rb"^config:"))
+    return False
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder holds the study.json of a study."""
+    with suppress(Damaged):
+        return (folder / STUDY).is_file() and {"format", "runs", "candidates"} <= read_object(folder / STUDY).keys()
+    return False
 
 
 def written(folder: Path) -> set[str]:
@@ -207,7 +223,8 @@ def require_output(folder: Path, flag: str = "--output") -> None:
 
 def claim(path: Path, remedy: str = "move it away") -> Path:
     """The path, for writing a file that is new or that weft wrote before; others' files are refused."""
-    if is_output(path.parent) or path.name in written(path.parent):
+    own = written(path.parent)
+    if path.name in own or (path.name in PAGES and (WHOLE in own or is_study(path.parent))):
         return path
     if path.exists() or path.is_symlink():
         raise WeftError(f"{path} exists and weft did not write it; {remedy}")
@@ -241,17 +258,22 @@ def discard(folder: Path, names: Collection[str]) -> None:
         folder.rmdir()
 
 
-def data_files(root: Path) -> list[Path]:
-    """All files below a folder, sorted, but those that weft wrote; links to folders are not followed."""
-    return sorted(iterate_data(root))
+def data_files(root: Path, left_out: list[Path] | None = None) -> list[Path]:
+    """All files below a folder, sorted, but those that weft wrote; links to folders are not followed.
+
+    The folders below it that are weft's own are appended to `left_out`.
+    """
+    return sorted(iterate_data(root, left_out))
 
 
-def iterate_data(root: Path) -> Iterator[Path]:
+def iterate_data(root: Path, left_out: list[Path] | None = None) -> Iterator[Path]:
     """The same, as they are found."""
     for place, folders, names in os.walk(root):
         own = written(Path(place)) if MARK in names else set()
-        if Path(place) != root and (WHOLE in own or RUN in names or STUDY in names):
+        if Path(place) != root and not {MARK, RUN, STUDY}.isdisjoint(names) and is_output(Path(place)):
             folders.clear()
+            if left_out is not None:
+                left_out.append(Path(place))
             continue
         yield from (Path(place, name) for name in names if name not in own and name != MARK)
 

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from weft.data.config import SourceConfig, Task, TransformConfig
-from weft.data.open.labels import wide
+from weft.data.open.labels import as_number, wide
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import digest
@@ -176,6 +176,19 @@ def refuse_missing(labels: NDArray[Any]) -> None:
         raise ValueError(f"the label of row {missing[0]} (counted from 0) is missing; fill it or leave the row out")
 
 
+def numbers_of(y: NDArray[Any]) -> NDArray[Any]:
+    """Targets as numbers, each of them finite; scikit-learn looks at those of vectors alone."""
+    numbers = np.array([as_number(value) for value in y.tolist()]) if y.dtype.kind == "O" else y.astype(np.float64)
+    with np.errstate(over="ignore"):
+        targets = numbers if wide(numbers) else numbers.astype(np.float32)
+    if len(bad := np.flatnonzero(~np.isfinite(targets))):
+        row = int(bad[0])
+        raise ValueError(
+            f"the number of row {row} (counted from 0) is missing or not finite, {y[row]}; fill it or leave the row out"
+        )
+    return targets
+
+
 class Classifier(ClassifierMixin, _Estimator):
     """A network that tells classes apart.
 
@@ -233,8 +246,7 @@ class Regressor(RegressorMixin, _Estimator):
         if examples.modality == "vector":
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
             examples = Examples("vector", X)
-        numbers = column_or_1d(y, warn=True).astype(np.float64)
-        targets = numbers if wide(numbers) else numbers.astype(np.float32)
+        targets = numbers_of(column_or_1d(y, warn=True))
         if len(examples) != len(targets):
             raise ValueError(f"{len(examples)} inputs and {len(targets)} numbers: one number an input is needed")
         self._fit(examples, targets, "regression", [])

@@ -32,9 +32,9 @@ def concerns(folder: Path) -> None:
         _concern.write(os.fsencode(folder.resolve())[: len(_concern) - 1] + b"\0")
 
 
-def supervise(told: Callable[[str, Path | None], str]) -> None:
-    """Return in a child process; the parent stays behind and ends with the child, saying `told(how, folder)` if a
-    signal ended it."""
+def supervise(told: Callable[[int, Path | None], str]) -> None:
+    """Return in a child process; the parent stays behind and ends with the child, saying `told(code, folder)` if
+    a signal ended it."""
     global _concern
     if not hasattr(signal, "sigwaitinfo") or sys.platform != "linux" or threading.active_count() > 1:
         return
@@ -56,7 +56,7 @@ def supervise(told: Callable[[str, Path | None], str]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def watch(child: int, told: Callable[[str, Path | None], str]) -> NoReturn:
+def watch(child: int, told: Callable[[int, Path | None], str]) -> NoReturn:
     """Pass signals on until the child has ended; then end as it did."""
     while True:
         received = signal.sigwaitinfo({*PASSED_ON, signal.SIGCHLD})
@@ -69,11 +69,11 @@ def watch(child: int, told: Callable[[str, Path | None], str]) -> NoReturn:
             finish(os.waitstatus_to_exitcode(status), told)
 
 
-def finish(code: int, told: Callable[[str, Path | None], str]) -> NoReturn:
+def finish(code: int, told: Callable[[int, Path | None], str]) -> NoReturn:
     if code < 0:
         assert _concern is not None
         name = _concern[:].partition(b"\0")[0]
-        sentence = told(machine.death(code), Path(os.fsdecode(name)) if name else None)
+        sentence = told(code, Path(os.fsdecode(name)) if name else None)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
             print("weft: " + sentence, file=sys.stderr, flush=True)
     os._exit(1 if code < 0 else code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,19 @@ def test_it_lists_what_was_tried_before(capsys: pytest.CaptureFixture[str]) -> N
     dispatch(["doctor", "--json"])
     (tried,) = json.loads(capsys.readouterr().out)["cache"]["tried before"]
     assert "bf16" in tried and "SIGILL" in tried
+
+
+def test_it_tries_anew_and_dates_what_was_tried_before(
+    capsys: pytest.CaptureFixture[str], quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rehearsal.try_format("fp16")
+    (stored,) = (quick / "cache").glob("*.json")
+    os.utime(stored, (1e9 + 36000, 1e9 + 36000))  # noon of the day in most places
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(True, ratio=0.5))
+    dispatch(["doctor", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert "0.50 ×" in found["number formats"]["fp16"]
+    assert found["cache"]["tried before"] == ["format fp16 cpu: 3.00 × the time (2001-09-09)"]
 
 
 def test_a_cache_that_cannot_be_used_is_told(capsys: pytest.CaptureFixture[str], quick: Path) -> None:

@@ -21,6 +21,11 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
+def test_only_the_verb_that_stops_early_promises_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "early" not in said(capsys, "train", "--help-all")
+    assert "--patience" in said(capsys, "finetune", "--help-all")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_fits_eighty_columns_and_help_all_has_every_flag(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     short, full = said(capsys, verb, "--help"), said(capsys, verb, "--help-all")

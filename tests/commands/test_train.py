@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from training.runs import sentences
 from weft.api import run_name
 from weft.commands import main as command
 from weft.commands import running, train
-from weft.commands.main import dispatch, main, parse
+from weft.commands.main import death_sentence, dispatch, main, parse
 from weft.errors import Interrupted, WeftError
 from weft.training.run import probe
 from weft.training.storage import yaml_file
@@ -225,6 +226,48 @@ def test_a_command_that_is_interrupted_before_its_first_step_says_how_to_go_on(
         dispatch([*words, "--output", str(tmp_path / "run")])
     monkeypatch.undo()
     assert dispatch(["train", "--resume", str(tmp_path / "run")]) == 0
+
+
+def test_after_an_illegal_instruction_the_remedy_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "run"
+    monkeypatch.setattr(probe, "measure", die)
+    with pytest.raises(Interrupted):
+        dispatch(["train", "digits", "--model", "mlp", "--steps", "2", "--output", str(folder)])
+    monkeypatch.undo()
+    told = death_sentence(-signal.SIGILL, folder)
+    assert "measuring before the first step" in told and "checkpoint" not in told
+    remedy = re.search("`weft (train --resume .*)` begins it again", told)
+    assert remedy is not None and dispatch(remedy[1].split()) == 0
+    plan = RunFolder(folder).plan()
+    assert plan is not None and plan.precision == "float32" and not plan.compile
+    with pytest.raises(WeftError, match="precision"):
+        dispatch(["train", "--resume", str(folder), "--precision", "bf16"])
+
+
+@pytest.mark.parametrize(
+    ("code", "precision", "remedy"),
+    [
+        (-signal.SIGILL, "bf16", "start a new run with these flags"),
+        (-signal.SIGILL, "float32", "`weft train --resume {}` goes on from its last checkpoint"),
+        (-signal.SIGKILL, "bf16", "`weft train --resume {}` goes on from its last checkpoint"),
+    ],
+)
+def test_a_death_after_the_plan_names_the_folder_or_a_new_run(
+    code: int, precision: str, remedy: str, run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    plan = folder.plan()
+    assert plan is not None
+    folder.write_asked(folder.config(), replace(plan, precision=precision))
+    assert death_sentence(code, folder.path).endswith(remedy.format(folder.path))
+    shutil.rmtree(folder.checkpoints)
+    assert "checkpoint" not in death_sentence(code, folder.path)
 
 
 @pytest.mark.parametrize("error", [MemoryError(), ImportError("failed to map segment from shared object")])

@@ -85,6 +85,15 @@ def test_classes_that_differ_in_case_or_blanks_are_pointed_out(csv_file):
     assert look_alikes(["e\u0301", "\u00e9", "e"]) == [["e\u0301", "\u00e9"]]
 
 
+def test_labels_that_differ_in_outer_blanks_are_one_class_with_a_note(csv_file):
+    labels: list[object] = ["pos", "pos ", "neg", " neg", "other"] * 8
+    source = open_source(csv_file(labelled(labels)))
+    assert source.classes == ["neg", "other", "pos"]
+    assert "16 labels of 'neg', 'pos' have blanks around them, which were taken off" in source.notes
+    everywhere = open_source(csv_file(labelled(["pos ", "neg "] * 8)))
+    assert everywhere.classes == ["neg", "pos"] and "blanks" not in " ".join(everywhere.notes)
+
+
 def test_many_integers_are_quantities_unless_asked_otherwise(csv_file):
     path = csv_file(labelled([n % 150 for n in range(450)]))
     source = open_source(path)

@@ -55,12 +55,28 @@ def test_numbers_with_a_comma_are_numbers_beside_semicolons(csv_file):
     assert source.splits["train"].read(np.array([0]))[0][0].sum() == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize("mark", ["sep=;\r\n", "\ufeffSEP=;\n", '"sep=;"\n'])
+def test_the_line_that_tells_excel_the_separator_is_understood(csv_file, mark: str):
+    rows = "".join(f"a, b, {n};{n % 2}\n" for n in range(30))
+    assert open_source(csv_file(f"{mark}text;label\n{rows}")).columns == ["text"]
+    with pytest.raises(WeftError, match="line 33"):
+        open_source(csv_file(f"{mark}text;label\n{rows}one cell\n"))
+
+
+def test_cells_of_several_lines_are_cells(csv_file):
+    rows = "".join(f'"a ""b""\n{n}","{n % 2}"\n' for n in range(30))
+    assert sum(map(len, open_source(csv_file("text,label\n" + rows[:-1])).splits.values())) == 30
+
+
 SENTENCES = {
     "two names": ("text,text,label\na,b,0\n", r"2 columns called 'text'"),
     "header only": ("text,label\n", r"0 usable rows"),
     "empty": ("", r"rows\.csv is empty"),
     "workbook": ("PK\x03\x04 and so on", r"ZIP file or an Excel workbook"),
     "open quote": ('text,label\n"a,0\nb,1\nc,0\n', r"line 2: .*quotation mark"),
+    "open quote at the end of a row": ('text,label\na,0\nb,"1\nc,0\nd,1\n', r"line 3: a quotation mark .* not closed"),
+    "open quote in the last row": ('text,label\na,0\nb,0\nc,1\nd,"1', r"line 5: a quotation mark .* not closed"),
+    "open quote in the header": ('text,"label\na,0\nb,1\n', r"line 1: a quotation mark .* not closed"),
     "a word among numbers": (
         "a,label\n" + "".join(f"{'x' if n == 3 else n},{n % 2}\n" for n in range(30)),
         r"line 5: a is 'x'",

@@ -26,6 +26,14 @@ def test_scikit_learn_accepts_the_estimators(estimator: Any, check: Any) -> None
     check(estimator)
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, 1e300])
+@pytest.mark.parametrize("images", [False, True])
+def test_a_number_that_is_missing_or_infinite_is_named_by_its_row(bad: float | None, images: bool) -> None:
+    X = np.zeros((6, 8, 8)) if images else ["a b", "c"] * 3
+    with pytest.raises(ValueError, match=r"row 3 .*not finite"):
+        weft.Regressor("lenet5" if images else "lstm_text", epochs=1).fit(X, [1.0, 2.0, 3.0, bad, 4.0, 5.0])
+
+
 def test_in_a_pipeline_and_in_cross_validation() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), weft.Classifier(epochs=10, network={"hidden": [32]}))

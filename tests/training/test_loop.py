@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 from pathlib import Path
@@ -90,6 +91,16 @@ def test_a_journal_that_is_resumed_holds_the_events_of_its_checkpoint(tmp_path: 
         lost = Journal(tmp_path, 7)
     assert lost.count == 2
     lost.close()
+
+
+def test_cells_of_a_stored_curve_are_numbers_and_no_formulas(tmp_path: Path) -> None:
+    event = {"kind": "evaluation", "step": 2, "validation_loss": 0.5, "validation_metric": 0.9}
+    odd = [event | {name: "=cmd()"} for name in ("epoch", "train_loss", "lr", "seconds")]
+    for last in odd:
+        (tmp_path / "metrics.jsonl").write_text(f"{json.dumps(event)}\n{json.dumps(last)}\n")
+        assert read_events(tmp_path / "metrics.jsonl") == [event]
+    Journal(tmp_path, keep=1).close()
+    assert (tmp_path / "summary.csv").read_bytes().splitlines()[1] == b",2,,0.5,0.9,,"
 
 
 def test_a_full_disk_ends_the_curve_with_a_sentence(tmp_path: Path) -> None:

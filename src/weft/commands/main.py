@@ -15,13 +15,16 @@ import warnings
 from contextlib import redirect_stderr, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from weft import __version__
+from weft import __version__, machine
 from weft.errors import Interrupted, WeftError, WorkFailed, nearest
 from weft.imported import trust
 from weft.supervision import supervise
 from weft.terminal import for_terminal, take_any_letter, text_is_text
+
+if TYPE_CHECKING:
+    from weft.training.storage.run_folder import RunFolder
 
 VERBS = {
     "models": "list the networks there are",
@@ -162,14 +165,35 @@ def under_torchrun(words: list[str]) -> bool:
     return "RANK" in os.environ or any(word.partition("=")[0] == "--processes" for word in words)
 
 
-def death_sentence(how: str, folder: Path | None) -> str:
-    """What is said of a process that a signal has ended."""
+def death_sentence(code: int, folder: Path | None) -> str:
+    """What is said of a process that a signal has ended, as its exit code tells."""
+    died = f"the process died by {machine.death(code)}"
     if folder is None:
-        return f"the process died by {how}"
+        return died
     from weft.training.storage.run_folder import RunFolder
 
-    doing = f"{RunFolder(folder).phase()} in {folder}"
-    return f"the process died by {how}; it was {doing}: `weft train --resume` goes on from its last checkpoint"
+    run = RunFolder(folder)
+    return f"{died}; it was {run.phase()} in {folder}: {way_on(run, code == -signal.SIGILL)}"
+
+
+def way_on(run: RunFolder, illegal: bool) -> str:
+    """How to go on with a run whose process died, by an illegal instruction or otherwise.
+
+    Once it is planned it is computed as planned; before that, the flags that avoid such instructions can be given.
+    """
+    from weft.training.storage.run_folder import has_checkpoints
+
+    try:
+        plan = run.plan()
+    except WeftError:
+        return "start a new run"
+    if plan is None:
+        flags = " --precision float32 --no-compile" if illegal else ""
+        return f"`weft train --resume {run.path}{flags}` begins it again"
+    if illegal and (plan.precision != "float32" or plan.compile):
+        return "resumed, it would compute as it was planned, so start a new run with these flags"
+    goes_on = has_checkpoints(run.checkpoints)
+    return f"`weft train --resume {run.path}` goes on from its last checkpoint" if goes_on else "start a new run"
 
 
 def dispatch(words: list[str]) -> int:

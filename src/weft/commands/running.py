@@ -20,6 +20,7 @@ from weft.training.storage import yaml_file
 from weft.training.storage.run_folder import create, open_run
 
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
+UNTIL_PLANNED = {"precision", "compile"}  # and these as long as no plan is made of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +129,7 @@ def changed_flags(folder: Path, config: AnyConfig) -> list[str]:
     """The words that tell the processes of a resumed run what may change and did."""
     stored = open_run(folder).config()
     words = [] if places(stored) == places(config) else [*reversed(places(config).values())]  # as verbs take them
-    for name in sorted(MAY_CHANGE):
+    for name in sorted(may_change(folder)):
         value, flag = getattr(config.execution, name), name.replace("_", "-")
         if value == getattr(stored.execution, name):
             continue
@@ -192,7 +193,7 @@ def besides(record: dict[str, Any]) -> list[str]:
 def refuse_changes(folder: Path, config: AnyConfig) -> None:
     """A resumed run keeps its configuration, but for where its data lie, and where and how it is computed."""
     stored = open_run(folder).config()
-    free = {name: getattr(config.execution, name) for name in MAY_CHANGE}
+    free = {name: getattr(config.execution, name) for name in may_change(folder)}
     same = replace(stored, execution=replace(stored.execution, **free), **places(config))
     changed = yaml_file.difference(same, config)
     if changed:
@@ -200,6 +201,11 @@ def refuse_changes(folder: Path, config: AnyConfig) -> None:
             f"{folder} was started with another configuration ({'; '.join(changed)}); "
             f"resume it without these flags, or start a new run"
         )
+
+
+def may_change(folder: Path) -> set[str]:
+    """What of the execution may differ when the run in a folder is resumed."""
+    return MAY_CHANGE if open_run(folder).plan() is not None else MAY_CHANGE | UNTIL_PLANNED
 
 
 def places(config: AnyConfig) -> dict[str, Any]:

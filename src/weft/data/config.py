@@ -60,8 +60,8 @@ class SourceConfig:
     on_bad: OnBad = "fail"
     """fail: stop at the first bad row, naming it; skip: leave bad rows out and count them."""
     val_fraction: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """Share of the training rows held out for choosing (rates, best step, early stop) where the source has no labelled
-    validation split beside its test split."""
+    """Share of the training rows held out for choosing (rates, best step) where the source has no labelled validation
+    split beside its test split."""
     test_fraction: float = Field(default=0.2, gt=0.0, lt=1.0)
     """Share of the rows held out for the final figures where the source has no labelled test or validation split."""
     group: str | None = None

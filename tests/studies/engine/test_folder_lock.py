@@ -64,10 +64,20 @@ def test_being_stopped_says_how_to_go_on(tmp_path: Path, number: signal.Signals)
         pytest.raises(Interrupted, match="the same command goes on") as stopped,
         folder_lock.driving(tmp_path / "study"),
     ):
+        (tmp_path / "study" / "study.json").touch()
         signal.raise_signal(number)
         time.sleep(1)
     assert stopped.value.code == 130
     assert signal.getsignal(number) == before
+
+
+def test_being_stopped_before_anything_was_written_names_no_folder(tmp_path: Path):
+    with (
+        pytest.raises(Interrupted, match="before anything was finished; the same command begins again") as stopped,
+        folder_lock.driving(tmp_path / "study"),
+    ):
+        raise KeyboardInterrupt
+    assert str(tmp_path) not in str(stopped.value) and list(tmp_path.iterdir()) == []
 
 
 def test_a_study_that_ignores_the_end_of_its_terminal_goes_on(tmp_path: Path):

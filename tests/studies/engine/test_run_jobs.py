@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +13,13 @@ from typing import Any
 import pytest
 
 from studies.fabricated import make_study, record
+from weft.disk import explained
 from weft.errors import Interrupted, WorkFailed
 from weft.studies.engine import runner
 from weft.studies.engine.folder_lock import concluded, require_complete
 from weft.studies.engine.runner import Alike, Pool, run_jobs
 from weft.studies.engine.study import Study, why_missing
-from weft.studies.engine.worker import TaskFailed, WorkerDied
+from weft.studies.engine.worker import TaskFailed, WorkerDied, attempt
 
 CANDIDATES = {"mlp": 0.9, "vit_nano_p4_32": 0.9, "mixer_nano_p4_32": 0.9, "resnet8_cifar": 0.9}
 
@@ -75,11 +78,14 @@ def write_record(study: Study) -> Callable[[Path], str]:
     return does
 
 
-@pytest.mark.parametrize("error", [WorkerDied(-signal.SIGILL), TaskFailed("the batch is larger than the split", True)])
+LARGE = TaskFailed("the batch is larger than the split", True, cause="WeftError at batches.py:7")
+
+
+@pytest.mark.parametrize("error", [WorkerDied(-signal.SIGILL), LARGE])
 def test_candidates_that_all_fail_alike_end_the_study_early(tmp_path: Path, monkeypatch, error: Exception):
     study = study_without_records(tmp_path)
     said: list[str] = []
-    with pytest.raises(WorkFailed, match=r"first 3 runs \(.*mlp.*\) all failed alike: ") as failed:
+    with pytest.raises(WorkFailed, match=r"first 3 runs \(.*mlp.*\) all failed alike; ") as failed:
         seed_by_seed = sorted(study.jobs, key=lambda job: job.seed)
         run_jobs(study, pool_of(raising(error), monkeypatch), seed_by_seed, said.append)
     assert failed.value.code == 1 and len(said) == 3
@@ -92,21 +98,38 @@ def test_memory_and_other_reasons_that_differ_do_not(tmp_path: Path, monkeypatch
     study = study_without_records(tmp_path)
 
     def does(path: Path) -> Any:
-        raise WorkerDied(code) if code is not None else TaskFailed(f"{path.name} is too deep", True)
+        raise WorkerDied(code) if code is not None else TaskFailed("too deep", True, cause=path.name)
 
     run_jobs(study, pool_of(does, monkeypatch), study.jobs, lambda _: None)
     assert all(study.failure(job).is_file() for job in study.jobs)
 
 
+def test_failures_are_alike_by_their_cause_and_not_by_their_sentence(tmp_path: Path, monkeypatch):
+    """Sentences name paths."""
+    study = study_without_records(tmp_path)
+    console = os.dup(1), os.dup(2)
+
+    def fill_the_disk(path: Path) -> None:
+        with explained(path, path / "aside"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def does(path: Path) -> None:
+        kind, sentence, details, cause = attempt(fill_the_disk, (path,), None, console)
+        raise TaskFailed(sentence, kind == "refused", details, cause)
+
+    with pytest.raises(WorkFailed, match=r"3 runs .* failed alike; the last one failed: .*the disk is full"):
+        run_jobs(study, pool_of(does, monkeypatch), sorted(study.jobs, key=lambda job: job.seed), lambda _: None)
+
+
 def test_one_success_is_reason_to_go_on():
     alike = Alike(candidates=9, any_finished=True)
     for number in range(9):
-        alike.note(str(number), "SIGILL")
+        alike.note(str(number), "SIGILL", "failed")
     alike = Alike(candidates=2, any_finished=False)
-    alike.note("a", "SIGILL")
-    alike.note("b", "SIGILL")
+    alike.note("a", "SIGILL", "failed")
+    alike.note("b", "SIGILL", "failed")
     with pytest.raises(WorkFailed, match=r"\(a, b\)"):
-        alike.note("a", "SIGILL")
+        alike.note("a", "SIGILL", "failed")
 
 
 def test_a_run_that_another_process_has_is_waited_for(tmp_path: Path, monkeypatch):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from weft.errors import WeftError
+from weft.studies.engine import worker
 from weft.studies.engine.worker import WorkerDied, attempt
 
 STUDY = """
@@ -51,22 +55,49 @@ def test_a_worker_whose_study_died_ends_within_a_second_but_not_in_the_middle_of
     assert (tmp_path / "written").exists() == bool(writing)
 
 
+def test_noticing_and_ending_have_half_of_the_second_in_which_a_worker_ends(monkeypatch: pytest.MonkeyPatch):
+    slept: list[float] = []
+    monkeypatch.setattr(worker.multiprocessing, "parent_process", lambda: SimpleNamespace(sentinel=0))
+    monkeypatch.setattr(worker, "wait", lambda _: [])
+    monkeypatch.setattr(worker.signal, "raise_signal", lambda _: None)
+    monkeypatch.setattr(worker.time, "sleep", slept.append)
+    monkeypatch.setattr(worker.os, "_exit", lambda _: None)
+    worker.end_with_study()
+    assert 0.2 <= sum(slept) <= 0.5
+
+
 def test_a_refusal_is_left_to_the_study_to_say(capfd: pytest.CaptureFixture[str]):
     def refuse() -> None:
         raise WeftError("no such source")
 
     console = os.dup(1), os.dup(2)
-    assert attempt(refuse, (), None, console) == ("refused", "no such source", "")
+    assert attempt(refuse, (), None, console)[:3] == ("refused", "no such source", "")
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_fault_keeps_its_traceback_for_those_who_ask(capfd: pytest.CaptureFixture[str], tmp_path: Path):
     console = os.dup(1), os.dup(2)
-    kind, told, details = attempt(lambda: {}["x"], (), None, console)
+    kind, told, details, _ = attempt(lambda: {}["x"], (), None, console)
     assert (kind, told) == ("failed", "KeyError: 'x'") and "Traceback" in details
     assert capfd.readouterr() == ("", "")
     (tmp_path / "file").touch()
     assert attempt(lambda: 1, (), tmp_path / "file" / "log.txt", console)[0] == "failed"  # no log, no work
+
+
+def test_a_cause_is_what_is_raised_where_and_no_lack_of_memory(tmp_path: Path):
+    def cause(function: Callable[..., object], *arguments: object) -> str:
+        return attempt(function, arguments, None, (os.dup(1), os.dup(2)))[3]
+
+    def refuse(sentence: str) -> None:
+        raise WeftError(sentence)
+
+    def lack(error: Exception) -> None:
+        raise WeftError("it does not fit") from error
+
+    assert cause(refuse, "a") == cause(refuse, "b") != cause(lack, ValueError()) != ""
+    assert cause((tmp_path / "a").read_text) == cause((tmp_path / "b").read_bytes) == "ENOENT"
+    for error in (MemoryError(), OSError(errno.ENOMEM, ""), RuntimeError("can't allocate memory")):
+        assert cause(lack, error) == ""
 
 
 def test_a_death_is_named_with_its_remedy():

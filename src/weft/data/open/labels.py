@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Labels:
     numbered: bool = False  # raw integers count the classes, rather than name them
     wide: bool = False  # float32 would lose the digits by which the targets differ
     note: str = ""  # what was decided that might surprise
+    padded: tuple[str, ...] = ()  # classes whose labels have blanks around them in some rows, none or others elsewhere
 
     def encode(self, raw: NDArray[Any] | None, rows: int) -> tuple[NDArray[Any], dict[int, str]]:
         """(rows,) targets, and row -> why its label is bad. Without a task every target is 0."""
@@ -66,6 +68,18 @@ class Labels:
         return f"the label {word(value)!r} is none of the {len(self.classes)} classes"
 
 
+def is_padded(value: Any) -> bool:
+    """Whether a raw label has blanks around it, which its class has not."""
+    return isinstance(value, str) and value != value.strip()
+
+
+def _padded(values: list[Any]) -> set[str]:
+    """Names that are written with blanks around them and without, or with other blanks."""
+    spellings = [value for value in values if isinstance(value, str)]
+    twice = {name for name, count in Counter(map(str.strip, spellings)).items() if count > 1}
+    return {word(value) for value in spellings if is_padded(value) and value.strip() in twice}
+
+
 def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task | None) -> Labels:
     """The code for a column with these distinct values in `rows` rows; `names` and `task` overrule them."""
     if names is not None and task != "regression":
@@ -82,10 +96,10 @@ def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task
     if task is None and whole and (len(finite) > MANY or len(finite) * 2 > rows):
         note = f"the target's {len(finite):,} different whole numbers are taken for quantities, not classes"
         return Labels("regression", wide=wide(finite), note=f"{note}; if they are classes, add --task classes")
-    if whole:
-        hidden = {-1.0} if _withheld(finite) else set()
-        return _classes([word(number) for number in finite.tolist() if number not in hidden], task, absent)
-    return _classes(sorted({word(value) for value in values}), task, absent)
+    hidden = {-1.0} if whole and _withheld(finite) else set()
+    names = [word(number) for number in finite.tolist() if number not in hidden] if whole else None
+    found = _classes(names or sorted({word(value) for value in values}), task, absent)
+    return replace(found, padded=tuple(sorted(_padded(values))))
 
 
 def missing(value: Any) -> bool:

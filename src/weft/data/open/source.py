@@ -14,7 +14,7 @@ from weft.data.batch import noise
 from weft.data.config import Modality, SourceConfig, Task
 from weft.data.open.bad_rows import Ledger, blank_rows, examine
 from weft.data.open.groups import sentence_cut, text_groups
-from weft.data.open.labels import Labels, decide, look_alikes
+from weft.data.open.labels import Labels, decide, is_padded, look_alikes, word
 from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, draw_rows, stream_cut
 from weft.data.read.cache import digest
 from weft.data.sources.find import read
@@ -117,6 +117,10 @@ class Opening:
         for names in look_alikes(self.labels.classes):
             counted = " and ".join(f"{name!r} ({rows[name]:,} rows)" if name in rows else repr(name) for name in names)
             yield f"the classes {counted} differ in case or blanks alone; write them alike if they are one"
+        if padded := [repr(name) for name in self.labels.padded]:
+            more = f" and {len(padded) - 3} more" if len(padded) > 3 else ""
+            count = self._padded_rows()
+            yield f"{count:,} labels of {', '.join(padded[:3])}{more} have blanks around them, which were taken off"
         if single := [repr(name) for name, count in rows.items() if count == 1]:
             more = f" and {len(single) - 3} more" if len(single) > 3 else ""
             yield f"of {', '.join(single[:3])}{more} there is one row only, too few to learn a class from"
@@ -135,6 +139,12 @@ class Opening:
             return {}
         counts = np.bincount(np.concatenate([split.targets for split in splits]).astype(np.int64))
         return dict(zip(self.labels.classes, counts.tolist(), strict=False))
+
+    def _padded_rows(self) -> int:
+        """Rows whose label has blanks around it; of a streamed source the different labels that have."""
+        raw = [table.labels.tolist() if isinstance(table, Table) and table.labels is not None else table.label_values()
+               for table in self.reading.tables.values() if table.labelled]  # fmt: skip
+        return sum(is_padded(label) and word(label) in self.labels.padded for labels in raw for label in labels)
 
     def _labelled(self) -> list[str]:
         """Splits that can be learnt from: those with targets, or all where there is no target."""

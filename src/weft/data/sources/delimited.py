@@ -10,6 +10,7 @@ import csv
 import itertools
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from weft.errors import WeftError
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
 NUMBERS = 0.9  # share of a column's cells that must be numbers for the rest to be mistakes
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATOR = re.compile('"?sep=(.)"?\\s*', re.IGNORECASE)  # the first line by which Excel is told what parts the cells
+MARKED = 20  # characters of it at most
 SAMPLE = 100  # rows that decide what stands between cells
 _LIMIT = 1 << 30  # characters of a cell; what is too long is judged later, as a row with a name
 _WHOLE = 1 << 53  # beyond which float64, through which cells go, skips integers
@@ -129,18 +132,21 @@ def _read(file: Path) -> Lines:
 
 def _read_csv(stream: TextIO, file: Path) -> Lines:
     """The first row names the columns, unless all its cells are numbers."""
-    delimiter = _delimiter(stream, "\t" if file.suffix.lower() == ".tsv" else ",")
-    rows = _rows(stream, delimiter, file)
-    _, head = next(rows, (0, []))
+    told = SEPARATOR.fullmatch(stream.readline(MARKED))
+    if told is None:
+        stream.seek(0)
+    delimiter = told[1] if told else _delimiter(stream, "\t" if file.suffix.lower() == ".tsv" else ",")
+    rows = _rows(stream, delimiter, file, 2 if told else 1)
+    line, head = next(rows, (0, []))
     if not head:
         raise WeftError(f"{file} is empty; give a file with rows in it")
     numbers = all(math.isfinite(as_number(cell)) for cell in head)
     lines = Lines([f"c{number}" for number in range(len(head))] if numbers else _names(head, file))
     lines.commas = delimiter != ","
     if delimiter not in {",", "\t"}:
-        lines.notes.append(f"the cells of {file.name} are separated by {DELIMITERS[delimiter]}")
+        lines.notes.append(f"the cells of {file.name} are separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
     if numbers:
-        lines.add(1, head)
+        lines.add(line, head)
     for line, row in rows:
         lines.add(line, row, _ragged(row, head))
     return lines
@@ -168,18 +174,34 @@ def _reader(lines: Iterator[str], delimiter: str) -> Any:
     return csv.reader(lines, delimiter=delimiter)
 
 
-def _rows(stream: TextIO, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(stream: TextIO, delimiter: str, file: Path, line: int) -> Iterator[tuple[int, list[str]]]:
     """(line that it begins in, cells) of each row that is not blank."""
     csv.field_size_limit(_LIMIT)
-    reader = _reader(stream, delimiter)
-    line = 1
+    texts: list[str] = []  # that a row was read from
+
+    def noted() -> Iterator[str]:
+        for text in stream:
+            texts.append(text)
+            yield text
+
+    reader = _reader(noted(), delimiter)
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
+                if not _is_closed(texts, row, delimiter):
+                    raise WeftError(f"{file} line {line}: a quotation mark in it is not closed; close or remove it")
                 yield line, row
-            line = reader.line_num + 1
+            line += len(texts)
+            texts.clear()
     except csv.Error as error:
         raise WeftError(f"{file} line {line} cannot be cut into cells ({error}); repair or remove it") from error
+
+
+def _is_closed(texts: list[str], row: list[str], delimiter: str) -> bool:
+    """Whether a row ends where its lines do; the cell of an open quotation mark would take in another line as well."""
+    if texts[-1].endswith(("\n", "\r")) and "\n" not in row[-1] and "\r" not in row[-1]:
+        return True
+    return sum(1 for _ in _reader(iter([*texts, "another"]), delimiter)) > 1
 
 
 def _names(head: list[str], file: Path) -> list[str]:

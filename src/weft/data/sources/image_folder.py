@@ -40,13 +40,15 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
     """Images below `root`; without class folders they have no labels."""
     folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir() and is_split(folder.name)]
     splits = {folder.name: folder for folder in folders} or {"all": root}
-    names = sorted({folder.name for split in splits.values() for folder in _class_folders(split)})
+    own: list[Path] = []
+    names = sorted({folder.name for split in splits.values() for folder in _class_folders(split, own)})
     reading = Reading("image", {}, {}, names=names or None)
     files: list[Path] = []
     for split, folder in splits.items():
-        table, images = _read_split(folder, names, root, config, reading.notes)
+        table, images = _read_split(folder, names, root, config, reading.notes, own)
         reading.tables[split] = table
         files += [image for row, image in enumerate(images) if row not in table.faults]
+    reading.notes += _of_weft(own, root)
     if not files:
         raise WeftError(f"{root} holds no images; give a folder with some ({', '.join(ENDINGS)})")
     if len(names) == 1 and config.task != "none":
@@ -56,14 +58,14 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
 
 
 def _read_split(
-    folder: Path, names: list[str], root: Path, config: SourceConfig, notes: list[str]
+    folder: Path, names: list[str], root: Path, config: SourceConfig, notes: list[str], own: list[Path]
 ) -> tuple[Table, list[Path]]:
     images: list[Path] = []
     labels: list[int] = []
     others = 0
     for label, name in enumerate(names) if names else [(0, ".")]:
-        every = data_files(folder / name)
-        found = [file for file in every if file.suffix.lower() in ENDINGS]
+        every = data_files(folder / name, own)
+        found = [file for file in every if _is_image(file)]
         others += len(every) - len(found)
         if not found:
             _empty_class(folder / name, root, config, notes)
@@ -80,17 +82,33 @@ def _read_split(
     return table, images
 
 
-def _class_folders(split: Path) -> list[Path]:
-    """The folders of a split but hidden ones and those that are there for weft's own output."""
+def _class_folders(split: Path, own: list[Path]) -> list[Path]:
+    """The folders of a split but hidden ones and those that are there for weft's own output: these are `own`."""
     folders = [folder for folder in split.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
-    return [folder for folder in folders if not is_output(folder) and not _for_outputs(folder)]
+    outputs = [folder for folder in folders if is_output(folder) or _for_outputs(folder)]
+    own += outputs
+    return [folder for folder in folders if folder not in outputs]
 
 
 def _for_outputs(folder: Path) -> bool:
     """Whether a folder has no images but such as weft made, in folders of its own: `runs`, `comparisons` and so on."""
-    if any(file.suffix.lower() in ENDINGS for file in iterate_data(folder)):
-        return False
-    return any(is_output(Path(place)) for place, _, _ in os.walk(folder))
+    outputs: list[Path] = []
+    return not any(_is_image(file) for file in iterate_data(folder, outputs)) and bool(outputs)
+
+
+def _of_weft(folders: list[Path], root: Path) -> list[str]:
+    """What is said of folders that weft wrote and that hold images: they may be taken for data."""
+    found = sorted({str(_below(folder, root)) for folder in folders if _holds_images(folder)})
+    more = ", …" if len(found) > 3 else ""
+    return [f"images in folders that weft wrote were left out: {', '.join(found[:3])}{more}"] if found else []
+
+
+def _holds_images(folder: Path) -> bool:
+    return any(_is_image(Path(name)) for _, _, names in os.walk(folder) for name in names)
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in ENDINGS
 
 
 def _empty_class(folder: Path, root: Path, config: SourceConfig, notes: list[str]) -> None:

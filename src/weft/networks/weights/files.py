@@ -100,7 +100,9 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def require_own(weights: Path, *others: Path) -> None:
     """Refuse to write where weights stand that weft did not write, or files beside them without any."""
-    if is_output(weights.parent) or (weights.is_file() and is_own_file(weights)):
+    if weights.name == "model.safetensors" and is_output(weights.parent):
+        return
+    if weights.is_file() and is_own_file(weights):
         return
     if found := [path for path in (weights, *others) if path.exists() or path.is_symlink()]:
         raise WeftError(f"{found[0]} exists and weft did not write it; move it away or choose another place")

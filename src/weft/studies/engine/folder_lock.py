@@ -47,12 +47,17 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if {path.name for path in folder.iterdir()} <= {LOCK, MARK}:
+            if not is_begun(folder):
                 for name in (LOCK, MARK):
                     (folder / name).unlink(missing_ok=True)
                 for path in missing:
                     path.rmdir()
         lock.release()
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether a folder holds anything of a study, or of others."""
+    return folder.is_dir() and not {path.name for path in folder.iterdir()} <= {LOCK, MARK}
 
 
 @contextmanager
@@ -67,6 +72,8 @@ def stoppable(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        if not is_begun(folder):
+            raise Interrupted("interrupted before anything was finished; the same command begins again") from None
         raise Interrupted(f"interrupted; what is finished is kept in {folder}: the same command goes on") from None
     finally:
         for number, handler in before.items():

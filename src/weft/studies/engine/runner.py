@@ -165,7 +165,7 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
                 ended += 1
                 took = time.perf_counter() - started
                 say(f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.sentence}, {took:.1f} s")
-                alike.note(job.candidate, end.cause)
+                alike.note(job.candidate, end.cause, end.sentence)
     except KeyboardInterrupt:
         save_all(busy)
         raise Interrupted(
@@ -182,7 +182,7 @@ def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
 
 
 class End(NamedTuple):
-    """How a run ended, as a sentence; `cause` is why it failed, where other candidates may fail for the same reason."""
+    """How a run ended, as a sentence; `cause` is the same for all that fail alike, empty for trouble of its own."""
 
     sentence: str
     cause: str = ""
@@ -193,11 +193,11 @@ def end_of(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
     try:
         status = worker.answer()
     except TaskFailed as failure:
-        return failed(study, job, str(failure), str(failure))
+        return failed(study, job, str(failure), failure.cause)
     except WorkerDied as death:
         pool.replace(worker)
         how = machine.death(death.code)
-        cause = "" if death.code == -signal.SIGKILL else f"their process died: {how}"  # others may need less memory
+        cause = "" if death.code == -signal.SIGKILL else how  # others may need less memory
         return failed(study, job, f"its process died while {study.run_folder(job).phase()}: {how}", cause)
     if status == "interrupted":
         raise KeyboardInterrupt
@@ -206,8 +206,7 @@ def end_of(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
     study.failure(job).unlink(missing_ok=True)
     record = study.run_folder(job).record() or {}
     if status == "failed":
-        reason = str(record.get("reason", ""))
-        return End(f"failed: {reason}", reason)
+        return End(f"failed: {record.get('reason', '')}")  # it did not learn, where others may
     return End(f"{record['metric']} {record['metrics'][record['metric']]:.4f}")
 
 
@@ -241,10 +240,11 @@ class Alike:
         self.failed: list[str] = []
         self.cause = ""
 
-    def note(self, candidate: str, cause: str) -> None:
+    def note(self, candidate: str, cause: str, sentence: str) -> None:
         """How a run ended: the cause of its failure, or nothing. Raises once there is no point in going on.
 
-        A cause that depends on the candidate, such as a lack of memory, is given as nothing too.
+        A cause that depends on the candidate, such as a lack of memory, is given as nothing too. Sentences are for
+        people: they name paths and numbers, which differ where the cause is one.
         """
         if not cause:
             self.hopeful = True
@@ -254,4 +254,5 @@ class Alike:
         self.failed.append(candidate)
         if not self.hopeful and len(self.failed) >= FAILED_ALIKE and len(set(self.failed)) >= self.candidates:
             names = ", ".join(dict.fromkeys(self.failed))
-            raise WorkFailed(f"stopped: the first {len(self.failed)} runs ({names}) all failed alike: {cause}")
+            count = len(self.failed)
+            raise WorkFailed(f"stopped: the first {count} runs ({names}) all failed alike; the last one {sentence}")

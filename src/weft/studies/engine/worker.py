@@ -6,6 +6,7 @@ and a closed terminal to the study, which asks it by SIGTERM to save; one whose 
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -26,7 +27,7 @@ from weft.errors import WeftError
 T = TypeVar("T")
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-PATIENCE = 0.7  # seconds that a run has to save once its study is dead
+PATIENCE = 0.4  # seconds that a run has to save once its study is dead; noticing and ending take their time as well
 WRITING = 20.0  # seconds that a checkpoint has which is being written at that moment
 
 
@@ -39,11 +40,14 @@ class WorkerDied(Exception):
 
 
 class TaskFailed(Exception):
-    """A task raised; `refused` tells a sentence for the user from a fault of ours, whose traceback is in the notes."""
+    """A task raised; `refused` tells a sentence for the user from a fault of ours, whose traceback is in the notes.
 
-    def __init__(self, message: str, refused: bool, details: str = "") -> None:
+    `cause` is the same for all tasks that fail alike, whatever their sentences name; see `cause_of`.
+    """
+
+    def __init__(self, message: str, refused: bool, details: str = "", cause: str = "") -> None:
         super().__init__(message)
-        self.refused = refused
+        self.refused, self.cause = refused, cause
         if details:
             self.add_note(details)
 
@@ -69,13 +73,13 @@ class Worker:
         try:
             if not self.connection.poll(timeout):
                 raise TimeoutError
-            kind, value, details = self.connection.recv()
+            kind, value, details, cause = self.connection.recv()
         except (EOFError, ConnectionResetError) as error:
             self.process.join()
             raise WorkerDied(self.process.exitcode or 0) from error
         if kind == "done":
             return value
-        raise TaskFailed(value, kind == "refused", details)
+        raise TaskFailed(value, kind == "refused", details, cause)
 
     def call(self, task: Callable[..., T], *arguments: Any, log: Path | None = None) -> T:
         """Ask and wait."""
@@ -193,25 +197,43 @@ def end_with_study() -> None:
 
 def attempt(
     function: Callable[..., Any], arguments: tuple[Any, ...], log: Path | None, console: tuple[int, int]
-) -> tuple[str, Any, str]:
-    """Call a task with its output in the log; whatever it raises becomes an answer: kind, value, details."""
+) -> tuple[str, Any, str, str]:
+    """Call a task with its output in the log; whatever it raises becomes an answer: kind, value, details, cause."""
     try:
         if log is not None:
             redirect(log)
-        return "done", function(*arguments), ""
+        return "done", function(*arguments), "", ""
     except WeftError as error:
         if log is not None:  # else the study alone says it
             print(error, file=sys.stderr)
-        return "refused", str(error), ""
+        return "refused", str(error), "", cause_of(error)
     except Exception as error:
         if log is not None:
             traceback.print_exc()
-        return "failed", f"{type(error).__name__}: {error}", traceback.format_exc()
+        return "failed", f"{type(error).__name__}: {error}", traceback.format_exc(), cause_of(error)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(console[0], 1)
         os.dup2(console[1], 2)
+
+
+def cause_of(error: BaseException) -> str:
+    """What others who meet the same trouble have in common: the system's name of it, or the line that raises it.
+
+    Empty where memory is short, which others may need less of.
+    """
+    chain = [error]
+    while (deeper := chain[-1].__cause__) is not None:
+        chain.append(deeper)
+    codes = [found.errno for found in chain if isinstance(found, OSError) and found.errno is not None]
+    short = any(isinstance(found, MemoryError) or "allocate memory" in str(found) for found in chain)  # torch's words
+    if short or errno.ENOMEM in codes:
+        return ""
+    if codes:
+        return errno.errorcode.get(codes[-1], str(codes[-1]))
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{type(error).__name__} at {frame.f_code.co_filename}:{line}"
 
 
 def redirect(log: Path) -> None:

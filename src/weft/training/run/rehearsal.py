@@ -79,12 +79,14 @@ def require_format(precision: Precision, device: str) -> None:
 
 
 def ask(words: list[str], limit: float, about: Any = None, remember: bool = True) -> Answer:
-    """The remembered answer, or that of a child process."""
+    """The remembered answer, or that of a child process; unless it is to `remember`, it is asked anew."""
+    if not remember:
+        return child(words, limit)
     stored = Cache().folder / f"{PREFIX}{digest(json.dumps([identity(), about or words], sort_keys=True))}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):
         return Answer(**json.loads(stored.read_text())["answer"])
     answer = child(words, limit)
-    if remember and answer.lasting:
+    if answer.lasting:
         with contextlib.suppress(OSError, WeftError):  # a cache that cannot be written only costs the next run time
             stored.parent.mkdir(parents=True, exist_ok=True)
             content = {"tried": about or words, "machine": identity(), "answer": dataclasses.asdict(answer)}
@@ -99,7 +101,7 @@ def identity() -> dict[str, Any]:
 
 
 def remembered() -> list[str]:
-    """The answers kept for this machine, a sentence each."""
+    """The answers kept for this machine, a sentence each, with the day."""
     found = []
     for path in sorted(Cache().folder.glob(f"{PREFIX}*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -107,7 +109,8 @@ def remembered() -> list[str]:
             answer, tried = Answer(**content["answer"]), content["tried"]
             what = " ".join(str(word) for word in tried if isinstance(word, str))
             if content["machine"] == json.loads(json.dumps(identity())):
-                found.append(f"{what}: {f'{answer.ratio:.2f} × the time' if answer.works else answer.why}")
+                day = time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
+                found.append(f"{what}: {f'{answer.ratio:.2f} × the time' if answer.works else answer.why} ({day})")
     return found
 
 

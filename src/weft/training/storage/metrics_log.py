@@ -6,7 +6,6 @@ events that its checkpoint had seen and writes the rest again.
 
 from __future__ import annotations
 
-import csv
 import json
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pydantic import BeforeValidator, Field
 
 from weft.disk import Damaged, parse_object, validated, write_bytes
 from weft.errors import WeftError
+from weft.terminal import CsvWriter
 
 Event = dict[str, Any]
 LONGEST = 16 << 20  # bytes of a line: a number or three for each layer of any network
@@ -52,10 +52,14 @@ class TrainPoint(Point):
 
 @dataclass
 class Evaluation(Point):
-    """Of the validation split."""
+    """Of the validation split, and where training stood; files of an older weft may lack the latter."""
 
     validation_loss: Number
     validation_metric: Number
+    epoch: Number | None = None
+    train_loss: Number | None = None
+    lr: Number | None = None
+    seconds: Number | None = None
 
 
 @dataclass
@@ -111,7 +115,9 @@ class Journal:
         assert self.folder is not None
         path = self.folder / "summary.csv"
         with told(path), path.open(mode, newline="") as file:
-            csv.writer(file).writerows(rows)
+            writer = CsvWriter(file)
+            for row in rows:
+                writer.row(row)
 
     def _draw(self, event: Event) -> None:
         for name, value in event.items():

@@ -213,6 +213,11 @@ def checkpoint_folders(folder: Path) -> Iterator[Path]:
             yield path
 
 
+def has_checkpoints(folder: Path) -> bool:
+    """Whether there is a whole checkpoint to go on from."""
+    return any(CHECKPOINT.fullmatch(path.name) for path in checkpoint_folders(folder))
+
+
 def discard_checkpoint(path: Path) -> None:
     """Delete one checkpoint."""
     discard(path, (TENSORS, MANIFEST))
