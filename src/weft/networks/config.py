@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,8 +28,10 @@ Depth = Annotated[int, Field(ge=1, le=10_000)]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Depths = Annotated[tuple[Depth, ...], Field(min_length=1)]
+Stride = Literal[1, 2]
 Rate = Annotated[float, Field(ge=0, lt=1)]
-Act = Literal["identity", "step", "logistic", "tanh", "arctan", "relu", "prelu", "elu", "softplus", "gelu", "gelu_tanh"]
+Rectifier = Literal["relu", "relu6", "prelu", "elu", "softplus", "silu", "gelu", "gelu_tanh"]
+Act = Literal["identity", "step", "logistic", "tanh", "arctan", Rectifier]
 Gate = Literal["linear", "additive", "multiplicative", "split"]
 GateWeight = Literal["dense", "toeplitz", "toeplitz2d"]
 
@@ -185,6 +188,64 @@ class ResNetConfig(ImageConfig):
             raise WeftError(f"{len(self.layers)} stages but {len(self.widths)} widths; give one width a stage")
         if not self.padded:
             check_projections(self.widths)
+
+
+def check_side(img_size: tuple[int, int], stride: int, small: str) -> None:
+    """Refuse an image that is smaller than the square of pixels for which one value of the last feature map stands."""
+    if min(img_size) < stride:
+        raise WeftError(
+            f"image side {min(img_size)} is below the {stride} pixels that the network makes one value of; use a side "
+            f"of at least {stride}, or a network for small images such as {small}"
+        )
+
+
+def check_stages(**fields: tuple[Any, ...]) -> None:
+    """Refuse settings that are not one a stage."""
+    counts = {name: len(values) for name, values in fields.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise WeftError(f"{found}: give one of each for every stage")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class EfficientNetConfig(ImageConfig):
+    """EfficientNet: stages of inverted bottlenecks, a tuple a setting; `squeeze=0` and `act="relu6"` make it Lite.
+
+    `squeeze` is the width of squeeze-and-excitation in terms of a block's inputs. `padding="same"` is TensorFlow's,
+    with which the published weights were trained (and `norm_eps=1e-3`).
+    """
+
+    family: Literal["efficientnet"] = "efficientnet"
+    layers: Depths = (1, 2, 2, 3, 3, 4, 1)
+    widths: Widths = (16, 24, 40, 80, 112, 192, 320)
+    kernels: Widths = (3, 3, 5, 3, 5, 5, 3)
+    strides: tuple[Stride, ...] = (1, 2, 2, 2, 1, 2, 1)
+    expansions: Widths = (1, 6, 6, 6, 6, 6, 6)
+    stem_width: Positive = 32
+    stem_stride: Stride = 2
+    head_width: Positive = 1280
+    squeeze: Annotated[float, Field(ge=0, le=1)] = 0.25
+    act: Act = "silu"
+    padding: Literal["both", "same"] = "both"
+    norm_eps: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    drop_path_rate: Rate = 0.0
+
+    @property
+    def stride(self) -> int:
+        """Side of the square of pixels that one value of the last feature map stands for."""
+        return self.stem_stride * prod(self.strides)
+
+    def __post_init__(self) -> None:
+        check_stages(
+            layers=self.layers,
+            widths=self.widths,
+            kernels=self.kernels,
+            strides=self.strides,
+            expansions=self.expansions,
+        )
+        if even := [kernel for kernel in self.kernels if kernel % 2 == 0]:
+            raise WeftError(f"the kernels must have odd sides; {even[0]} is even")
+        check_side(self.img_size, self.stride, "efficientnet_nano_32")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

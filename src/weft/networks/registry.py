@@ -41,6 +41,7 @@ FAMILIES: dict[str, tuple[type[NetworkConfig], str]] = {  # family: its configur
     "filternet": (configs.FilterNetConfig, "lenet:FilterNet"),
     "rcnn": (configs.RCNNConfig, "rcnn:RCNN"),
     "resnet": (configs.ResNetConfig, "resnet:ResNet"),
+    "efficientnet": (configs.EfficientNetConfig, "efficientnet:EfficientNet"),
     "vit": (configs.ImageTokensConfig, "vit:ViT"),
     "hybrid": (configs.ImageTokensConfig, "vit:Hybrid"),
     "mixer": (configs.ImageTokensConfig, "mixer:Mixer"),

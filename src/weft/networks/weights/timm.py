@@ -1,4 +1,4 @@
-"""timm's layout of ViT, MLP-Mixer, gMLP and ResNet.
+"""timm's layout of ViT, MLP-Mixer, gMLP, ResNet and EfficientNet.
 
 A folder of the Hub has a `config.json` with the name of the architecture; a bare file says nothing but its shapes.
 """
@@ -9,13 +9,18 @@ import dataclasses
 from typing import Any
 
 from weft.errors import WeftError
-from weft.networks.config import ImageConfig, ImageTokensConfig, NetworkConfig, ResNetConfig
+from weft.networks.config import EfficientNetConfig, ImageConfig, ImageTokensConfig, NetworkConfig, ResNetConfig
 from weft.networks.registry import REGISTRY
 from weft.networks.weights.files import Checkpoint
-from weft.networks.weights.rules import BATCHED, TOKEN, Adapter, row
+from weft.networks.weights.rules import BATCHED, POINT, TOKEN, Adapter, row
 
 USUAL: dict[str, Any] = {"act": "gelu", "norm_eps": 1e-6}
 FREE = ("num_classes", "img_size", "in_chans")  # what a named size of timm can be created with
+
+CONVOLUTIONAL = {  # family: timm's names of its classifier and its first convolution
+    "resnet": ("fc", "conv1"),
+    "efficientnet": ("classifier", "conv_stem"),
+}
 
 
 def is_vit(config: NetworkConfig) -> bool:
@@ -58,6 +63,10 @@ def is_resnet(config: NetworkConfig) -> bool:
     return isinstance(config, ResNetConfig) and not config.padded
 
 
+def is_efficientnet(config: NetworkConfig) -> bool:
+    return isinstance(config, EfficientNetConfig)
+
+
 def named_size(config: NetworkConfig) -> str:
     """timm's name of a network's shape, whatever its classes, image side and channels."""
     for name, size in REGISTRY.items():
@@ -90,8 +99,8 @@ def config_json(config: NetworkConfig) -> dict[str, Any]:
     assert isinstance(config, ImageConfig)
     name = named_size(config)
     fields: dict[str, Any] = {"architecture": name, "num_classes": config.num_classes}
-    if name.startswith("resnet"):
-        classifier, first = "fc", "conv1"
+    if not isinstance(config, ImageTokensConfig):
+        classifier, first = CONVOLUTIONAL[config.family]
     else:
         classifier, first = "head", "patch_embed.proj" if is_vit(config) else "stem.proj"
         fields["model_args"] = {"img_size": list(config.img_size)}
@@ -174,4 +183,21 @@ RESNET = Adapter(
     table=(row("trunk.{rest}", "{rest}"), row("head.{p}", "fc.{p}")),
 )
 
-ADAPTERS = (VIT, MIXER, GMLP, RESNET)
+EFFICIENTNET = Adapter(
+    layout="timm",
+    holds="EfficientNet",
+    marks=frozenset({"conv_stem.weight", "blocks.0.0.conv_dw.weight"}),
+    fits=is_efficientnet,
+    known=known,
+    head=("classifier.weight", "classifier.bias"),
+    table=(
+        row("trunk.{rest}.se.fc1.weight", "{rest}.se.conv_reduce.weight", form=POINT),
+        row("trunk.{rest}.se.fc1.bias", "{rest}.se.conv_reduce.bias"),
+        row("trunk.{rest}.se.fc2.weight", "{rest}.se.conv_expand.weight", form=POINT),
+        row("trunk.{rest}.se.fc2.bias", "{rest}.se.conv_expand.bias"),
+        row("trunk.{rest}", "{rest}"),
+        row("head.{p}", "classifier.{p}"),
+    ),
+)
+
+ADAPTERS = (VIT, MIXER, GMLP, RESNET, EFFICIENTNET)
