@@ -11,12 +11,16 @@ import torch
 import weft
 from networks.same_as_timm import SHARED, assert_same
 from oracles import import_timm
-from weft.networks.registry import REGISTRY
+from weft.networks.weights.save import foreign_tensors
 
 timm = import_timm()
 
+from timm.layers import StdConv2d  # noqa: E402
 from timm.models._efficientnet_builder import decode_arch_def  # noqa: E402  (after the shim)
+from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg  # noqa: E402
 from timm.models.efficientnet import EfficientNet  # noqa: E402
+from timm.models.nfnet import NormFreeNet, _dm_nfnet_cfg  # noqa: E402
+from timm.models.resnetv2 import ResNetV2  # noqa: E402
 
 
 @pytest.mark.parametrize("train", [False, True])
@@ -53,17 +57,80 @@ def test_efficientnet_equals_timm(lite: bool, padding: str, train: bool) -> None
     assert_same(theirs, ours, torch.float64, train=train)
 
 
-@pytest.mark.parametrize("name", ["efficientnet_b1", "tf_efficientnet_lite0"])
-def test_named_sizes_take_timms_weights(name: str) -> None:
-    """T1–T4: every tensor finds its place, and small images show the same numbers."""
-    changes: dict[str, Any] = {"img_size": 64} if name != "halonet26t" else {}
-    assert_same(timm.create_model(name), weft.create_model(name, **changes), torch.float64, batch=1)
+def test_nfnet_equals_timm() -> None:
+    """T2: several blocks a stage, so that the expected variance grows and is reset; several groups; an odd side."""
+    settings = _dm_nfnet_cfg(depths=(1, 2, 2, 1), channels=(32, 64, 96, 96))
+    theirs = NormFreeNet(settings, stem_chs=32, group_size=16, num_features=64, **SHARED)
+    ours = weft.create_model(
+        "dm_nfnet_f0",
+        img_size=(41, 50),
+        layers=(1, 2, 2, 1),
+        widths=(32, 64, 96, 96),
+        stem_width=32,
+        group_size=16,
+        head_width=64,
+        **SHARED,
+    )
+    assert_same(theirs, ours, torch.float64)
 
 
-def test_the_names_of_timm_have_timms_shape() -> None:
-    """T1: compound scaling rounds as timm's does, in every size."""
-    for name in (name for name in REGISTRY if "efficientnet_" in name and not name.endswith("_32")):
-        with torch.device("meta"):
-            theirs, ours = timm.create_model(name), weft.create_model(name)
-        shapes = [[tuple(p.shape) for p in network.parameters() if p.ndim == 4] for network in (theirs, ours)]
-        assert [s for s in shapes[0] if s[2:] != (1, 1)] == [s for s in shapes[1] if s[2:] != (1, 1)], name
+def test_bit_equals_timm() -> None:
+    """T3: standardised filters, group norm, zeros before the pooling, an odd side."""
+    shape: dict[str, Any] = {"layers": (1, 2, 1), "channels": (128, 128, 256)}
+    theirs = ResNetV2(**shape, stem_chs=32, stem_type="fixed", conv_layer=partial(StdConv2d, eps=1e-8), **SHARED)
+    ours = weft.create_model("resnetv2_50x1_bit", img_size=(33, 50), layers=(1, 2, 1), widths=(32, 32, 64), **SHARED)
+    assert_same(theirs, ours, torch.float64)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_halonet_equals_timm(train: bool) -> None:
+    """T4: attention with and without a stride, blocks at the border and inside, another number of heads a stage."""
+    kinds = {"c": "bottle", "a": "self_attn"}
+    stages = (("c", 32, 8), ("ca", 64, 4), ("ac", 64, 8))
+    blocks = tuple(
+        tuple(
+            ByoBlockCfg(
+                type=kinds[kind], d=1, c=4 * width, s=min(number + 1, 2), gs=0, br=0.25, **heads_of(kind, heads)
+            )
+            for kind in letters
+        )
+        for number, (letters, width, heads) in enumerate(stages)
+    )
+    settings = ByoModelCfg(
+        blocks=blocks,
+        stem_chs=32,
+        stem_type="tiered",
+        stem_pool="maxpool",
+        act_layer="silu",
+        self_attn_layer="halo",
+    )
+    theirs = ByobNet(settings, **SHARED)
+    ours = weft.create_model(
+        "halonet50ts",
+        img_size=(32, 48),
+        stages=tuple(letters for letters, _, _ in stages),
+        widths=(32, 64, 64),
+        heads=(8, 4, 8),
+        block=2,
+        halo=1,
+        **SHARED,
+    )
+    assert_same(theirs, ours, torch.float64, train=train)
+
+
+def heads_of(kind: str, heads: int) -> dict[str, Any]:
+    """How timm is told the heads of one block."""
+    attention = {"block_size": 2, "halo_size": 1, "num_heads": heads}
+    return {"self_attn_layer": "halo", "self_attn_kwargs": attention} if kind == "a" else {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["efficientnet_b2", "tf_efficientnet_lite4", "dm_nfnet_f1", "resnetv2_50x3_bit", "halonet26t", "halonet50ts"],
+)
+def test_named_sizes_have_timms_tensors(name: str) -> None:
+    """T1–T4: saved in timm's layout, every tensor has timm's name and shape, and none is left over."""
+    with torch.device("meta"):
+        theirs, ours = timm.create_model(name), weft.create_model(name)
+    stored = {key: tensor.shape for key, tensor in foreign_tensors(ours, "timm").items()}
+    assert stored == {key: tensor.shape for key, tensor in theirs.state_dict().items()}

@@ -245,7 +245,7 @@ def sizes() -> Sizes:
         for number, scaling in full.items():
             yield f"{prefix}efficientnet_b{number}", scaled(*scaling, **padding)
         for number, scaling in lite.items():
-            yield f"{prefix}efficientnet_lite{number}", scaled(*scaling, **padding, **plain)
+            yield f"{prefix}efficientnet_lite{number}", scaled(*scaling, **{**padding, **plain})
     small: dict[str, Any] = {"stem_stride": 1, "strides": (1, 1, 2, 2, 1, 2, 1), "num_classes": 10}
     yield "efficientnet_nano_32", scaled(0.5, 0.5, 32, **small)
-    yield "efficientnet_lite_nano_32", scaled(0.5, 0.5, 32, **small, **plain)
+    yield "efficientnet_lite_nano_32", scaled(0.5, 0.5, 32, **{**small, **plain})

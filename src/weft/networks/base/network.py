@@ -14,8 +14,9 @@ from weft.networks.measure.cost import Stage
 from weft.networks.measure.receptive_field import Layer
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
-UNDECAYED_MODULES = (nn.LayerNorm, BatchNorm1d, BatchNorm2d, nn.PReLU)
-UNDECAYED_NAMES = ("bias", "table", "class_token")  # biases, positions and the class token
+UNDECAYED_MODULES = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d, nn.PReLU)
+UNDECAYED_NAMES = ("bias", "table", "height_rel", "width_rel", "class_token", "gain", "skipinit_gain")
+"""Biases, positions, tokens and NFNet's scales."""
 
 
 class Network(nn.Module):

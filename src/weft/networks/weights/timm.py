@@ -1,4 +1,4 @@
-"""timm's layout of ViT, MLP-Mixer, gMLP, ResNet and EfficientNet.
+"""timm's layout of ViT, MLP-Mixer, gMLP, ResNet, EfficientNet, NFNet, BiT and HaloNet.
 
 A folder of the Hub has a `config.json` with the name of the architecture; a bare file says nothing but its shapes.
 """
@@ -6,10 +6,11 @@ A folder of the Hub has a `config.json` with the name of the architecture; a bar
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from weft.errors import WeftError
-from weft.networks.config import EfficientNetConfig, ImageConfig, ImageTokensConfig, NetworkConfig, ResNetConfig
+from weft.networks.config import ImageConfig, ImageTokensConfig, NetworkConfig, ResNetConfig
 from weft.networks.registry import REGISTRY
 from weft.networks.weights.files import Checkpoint
 from weft.networks.weights.rules import BATCHED, POINT, TOKEN, Adapter, row
@@ -20,6 +21,9 @@ FREE = ("num_classes", "img_size", "in_chans")  # what a named size of timm can 
 CONVOLUTIONAL = {  # family: timm's names of its classifier and its first convolution
     "resnet": ("fc", "conv1"),
     "efficientnet": ("classifier", "conv_stem"),
+    "nfnet": ("head.fc", "stem.conv1"),
+    "bit": ("head.fc", "stem.conv"),
+    "halonet": ("head.fc", "stem.conv1.conv"),
 }
 
 
@@ -63,8 +67,14 @@ def is_resnet(config: NetworkConfig) -> bool:
     return isinstance(config, ResNetConfig) and not config.padded
 
 
-def is_efficientnet(config: NetworkConfig) -> bool:
-    return isinstance(config, EfficientNetConfig)
+def of_family(name: str) -> Callable[[NetworkConfig], bool]:
+    """Whether a network is of a family of which timm has every shape."""
+    return lambda config: config.family == name
+
+
+def of_large_images(name: str) -> Callable[[NetworkConfig], bool]:
+    """Whether a network is of a family and has the stem for large images, the only one that timm has."""
+    return lambda config: config.family == name and getattr(config, "stem", "") == "imagenet"
 
 
 def named_size(config: NetworkConfig) -> str:
@@ -187,7 +197,7 @@ EFFICIENTNET = Adapter(
     layout="timm",
     holds="EfficientNet",
     marks=frozenset({"conv_stem.weight", "blocks.0.0.conv_dw.weight"}),
-    fits=is_efficientnet,
+    fits=of_family("efficientnet"),
     known=known,
     head=("classifier.weight", "classifier.bias"),
     table=(
@@ -200,4 +210,51 @@ EFFICIENTNET = Adapter(
     ),
 )
 
-ADAPTERS = (VIT, MIXER, GMLP, RESNET, EFFICIENTNET)
+NFNET = Adapter(
+    layout="timm",
+    holds="NFNet",
+    marks=frozenset({"stem.conv1.gain", "stages.0.0.skipinit_gain"}),
+    fits=of_family("nfnet"),
+    faithful=of_large_images("nfnet"),
+    known=known,
+    head=("head.fc.weight", "head.fc.bias"),
+    table=(
+        row("trunk.{rest}.attn_last.fc1.weight", "{rest}.attn_last.fc1.weight", form=POINT),
+        row("trunk.{rest}.attn_last.fc2.weight", "{rest}.attn_last.fc2.weight", form=POINT),
+        row("trunk.{rest}", "{rest}"),
+        row("head.{p}", "head.fc.{p}"),
+    ),
+)
+
+BIT = Adapter(
+    layout="timm",
+    holds="BiT",
+    marks=frozenset({"stem.conv.weight", "stages.0.blocks.0.norm1.weight"}),
+    fits=of_family("bit"),
+    faithful=of_large_images("bit"),
+    known=known,
+    head=("head.fc.weight", "head.fc.bias"),
+    table=(
+        row("trunk.{rest}", "{rest}"),
+        row("head.weight", "head.fc.weight", form=POINT),
+        row("head.bias", "head.fc.bias"),
+    ),
+)
+
+HALONET = Adapter(
+    layout="timm",
+    holds="HaloNet",
+    marks=frozenset({"stem.conv1.conv.weight", "stages.0.0.conv1_1x1.conv.weight"}),
+    fits=of_family("halonet"),
+    faithful=of_large_images("halonet"),
+    known=known,
+    head=("head.fc.weight", "head.fc.bias"),
+    table=(
+        row("trunk.{rest}.self_attn.height_rel", "{rest}.self_attn.pos_embed.height_rel"),
+        row("trunk.{rest}.self_attn.width_rel", "{rest}.self_attn.pos_embed.width_rel"),
+        row("trunk.{rest}", "{rest}"),
+        row("head.{p}", "head.fc.{p}"),
+    ),
+)
+
+ADAPTERS = (VIT, MIXER, GMLP, RESNET, EFFICIENTNET, NFNET, BIT, HALONET)
