@@ -430,7 +430,7 @@ class TokenConfig(NetworkConfig):
         self.mixer_reach()
         if self.block == "gated" and self.mixer != "attention":  # which is the default
             raise WeftError(f"a gated block has a gate over tokens and no mixer; leave out mixer={self.mixer!r}")
-        if self.block == "mixed" and self.mixer == "attention" and self.dim % self.heads:
+        if self.block == "mixed" and self.mixer in ("attention", "halo") and self.dim % self.heads:
             raise WeftError(f"{self.dim} channels cannot be shared by {self.heads} heads; use a divisor of {self.dim}")
         if self.block == "gated" and self.gate == "split" and self.hidden_dim % 2:
             raise WeftError(f"a split gate halves the expanded width; {self.hidden_dim} is odd")

@@ -47,8 +47,8 @@ class HaloAttention(nn.Module):
         q = self._queries(self.q(x), rows, columns)
         k, v = self._windows(self.kv(x)).chunk(2, dim=-1)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=self._offsets(q))
-        y = y.reshape(x.shape[0], rows, columns, self.heads, self.asking, self.asking, -1)
-        return y.permute(0, 3, 6, 1, 4, 2, 5).reshape(x.shape[0], -1, rows * self.asking, columns * self.asking)
+        y = y.unflatten(2, (self.asking, self.asking)).unflatten(0, (x.shape[0], rows, columns))
+        return y.permute(0, 3, 6, 1, 4, 2, 5).flatten(5, 6).flatten(3, 4).flatten(1, 2)
 
     def _queries(self, q: Tensor, rows: int, columns: int) -> Tensor:
         """(batch · blocks, heads, pixels of a block, channels of a head)."""
