@@ -17,6 +17,16 @@ _IMAGE: dict[str, Any] = {"img_size": SIDE, "num_classes": CLASSES}
 _TEXT: dict[str, Any] = {"vocab_size": WORDS, "max_length": LENGTH, "num_classes": CLASSES}
 _IMAGE_TOKENS, _TEXT_TOKENS = {**_IMAGE, **_TOKENS}, {**_TEXT, **_TOKENS}
 
+_EFFICIENT: dict[str, Any] = {
+    "layers": (1, 2),
+    "widths": (8, 12),
+    "kernels": (3, 5),
+    "strides": (1, 2),
+    "expansions": (1, 3),
+    "stem_width": 8,
+    "head_width": 24,
+}
+
 IMAGES: dict[str, dict[str, Any]] = {
     "mlp": {**_IMAGE, "hidden": (24, 16), "norm": True},
     "lenet5": {**_IMAGE, "fc": (20,)},
@@ -26,6 +36,11 @@ IMAGES: dict[str, dict[str, Any]] = {
     "resnet18": {**_IMAGE, "widths": (8, 8, 16, 16), "layers": (1, 1, 1, 1)},
     "resnet50_cifar": {**_IMAGE, "widths": (8, 8), "layers": (1, 1)},
     "resnet20_cifar": {**_IMAGE, "widths": (4, 8, 16), "layers": (1, 1, 1)},
+    "efficientnet_nano_32": {**_IMAGE, **_EFFICIENT},
+    "efficientnet_lite_nano_32": {**_IMAGE, **_EFFICIENT, "padding": "same"},
+    "nfnet_nano_32": {**_IMAGE, "layers": (1, 2), "widths": (16, 24), "stem_width": 8, "head_width": 24},
+    "bit_nano_32": {**_IMAGE, "layers": (1, 1), "widths": (8, 8)},
+    "halonet_nano_32": {**_IMAGE, "stages": ("c", "ac"), "widths": (8, 8), "heads": (2, 2)},
     "vit_nano_p4_32": {**_IMAGE_TOKENS, "heads": 2},
     "vit_nano_resnet20_32": {**_IMAGE_TOKENS, "stem_layers": (1, 1, 1), "stem_widths": (8, 8, 8)},
     "mixer_nano_p4_32": {**_IMAGE_TOKENS, "token_dim": 12},

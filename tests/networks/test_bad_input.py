@@ -11,6 +11,8 @@ from networks.small import IMAGES, LENGTH, SIDE, TEXTS, small
 from weft.errors import WeftError
 from weft.networks.registry import config_from_dict, create_model
 
+ANY_SIDE = ("resnet", "rcnn", "efficientnet", "nfnet", "bit")
+
 
 def test_an_unknown_name_gets_the_nearest_ones() -> None:
     with pytest.raises(WeftError, match=r"no model 'mixer_b16'; did you mean .*mixer_b16_224.*weft models"):
@@ -55,6 +57,22 @@ def test_an_unknown_family_gets_the_list() -> None:
         ("tmlp_text_tiny", {"gate_weight": "toeplitz2d"}, "text has no second dimension; use gate_weight='toeplitz'"),
         ("filternet", {"kernel": 4}, "kernel side must be odd .* 4 is not"),
         ("resnet18", {"layers": (2, 2)}, "2 stages but 4 widths; give one width a stage"),
+        (
+            "efficientnet_b0",
+            {"img_size": 16},
+            "16 is below the 32 pixels .* a side of at least 32, or .*nano",
+        ),
+        ("dm_nfnet_f0", {"img_size": (64, 31)}, "image side 31 is below the 32 pixels"),
+        ("resnetv2_50x1_bit", {"img_size": 8}, "image side 8 is below the 32 pixels .* such as bit_nano_32"),
+        ("efficientnet_b0", {"layers": (1, 2)}, "2 layers, 7 widths, .* give one of each for every stage"),
+        ("efficientnet_b0", {"kernels": (3, 3, 4, 3, 5, 5, 3)}, "kernels must have odd sides; 4 is even"),
+        ("halonet26t", {"img_size": 224}, "image side 224 is not a multiple of 256, .* use 256, or another block"),
+        ("halonet26t", {"img_size": 16}, "image side 16 is below the 32 pixels"),
+        ("halonet26t", {"heads": (8, 8, 7, 8)}, "256 channels cannot be shared by 7 heads; use a divisor of 256"),
+        ("halonet26t", {"block": 3}, "needs blocks of an even side; 3 is odd"),
+        ("vit_nano_p4_32", {"mixer": "halo", "heads": 5}, "192 channels cannot be shared by 5 heads"),
+        ("vit_nano_p4_32", {"mixer": "halo"}, "'halo' shows the class token nothing; use class_token=False"),
+        ("bert_tiny", {"mixer": "halo"}, "'halo' takes no mask, so padding would change what a text means"),
         ("mlp", {"img_size": None}, None),
     ],
 )
@@ -84,6 +102,8 @@ def test_shapes_that_do_not_fit_say_which_do(name: str, changes: dict[str, Any],
         ("resnet18", {"layers": (), "widths": ()}, "layers"),
         ("conv_text", {"kernels": ()}, "kernels"),
         ("filternet", {"num_classes": 3}, "num_classes"),
+        ("efficientnet_b0", {"strides": (1, 2, 3, 2, 1, 2, 1)}, "strides"),
+        ("halonet26t", {"stages": ("cc", "cx", "ca", "aa")}, "stages"),
     ],
 )
 def test_a_value_that_does_not_do_is_named(name: str, changes: dict[str, Any], setting: str) -> None:
@@ -125,17 +145,17 @@ def test_wrong_channels_and_axes(name: str) -> None:
         network(torch.zeros(2, chans, SIDE, SIDE, dtype=torch.uint8))
 
 
-@pytest.mark.parametrize("name", [name for name in IMAGES if not name.startswith(("resnet", "rcnn"))])
+@pytest.mark.parametrize("name", [name for name in IMAGES if not name.startswith(ANY_SIDE)])
 def test_an_image_of_another_size(name: str) -> None:
-    """Networks whose weights know the size refuse another; ResNet and RCNN take any."""
+    """Networks whose weights or blocks know the size refuse another; ConvNets with a pooled head take any."""
     network = small(name)
     with pytest.raises(WeftError, match=r"takes images of 16×16, these are 20×16; .*img_size=\(20, 16\)"):
         network(torch.zeros(2, network.config.in_chans, 20, SIDE))
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet20_cifar", "rcnn_96"])
+@pytest.mark.parametrize("name", [name for name in IMAGES if name.startswith(ANY_SIDE)])
 def test_convolutional_networks_take_any_side(name: str) -> None:
-    """C4, C8."""
+    """C4, C8, T1–T3."""
     assert small(name).eval()(torch.zeros(2, 3, 20, 12)).shape == (2, 3)
 
 

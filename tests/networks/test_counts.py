@@ -58,6 +58,34 @@ RESNET = {  # C4: ImageNet, and a 3×3 stem with ten classes
     152: (60_192_808, 58_156_618),
 }
 
+EFFICIENTNET = {  # T1
+    "b0": 5_288_548,
+    "b1": 7_794_184,
+    "b2": 9_109_994,
+    "b3": 12_233_232,
+    "b4": 19_341_616,
+    "b5": 30_389_784,
+    "b6": 43_040_704,
+    "b7": 66_347_960,
+    "lite0": 4_652_008,
+    "lite1": 5_416_680,
+    "lite2": 6_092_072,
+    "lite3": 8_197_096,
+    "lite4": 13_006_568,
+}
+
+LARGE = {  # T2, T3, T4
+    "dm_nfnet_f0": 71_489_284,
+    "dm_nfnet_f1": 132_634_256,
+    "dm_nfnet_f4": 316_069_172,
+    "resnetv2_50x1_bit": 25_549_352,
+    "resnetv2_152x2_bit": 236_335_208,
+    "resnetv2_101x3_bit": 387_934_888,
+    "resnetv2_152x4_bit": 936_533_224,
+    "halonet26t": 12_480_288,
+    "halonet50ts": 22_733_280,
+}
+
 CIFAR_RESNET = {20: 269_722, 32: 464_154, 44: 658_586, 56: 853_018, 110: 1_727_962}
 
 BERT = {  # A4: encoder with pooler, with both pre-training heads (tied), with two classes
@@ -146,6 +174,18 @@ def test_resnet(depth: int) -> None:
 def test_cifar_resnet(depth: int) -> None:
     """C4: identity shortcuts, zero-padded."""
     assert count(on_meta(f"resnet{depth}_cifar")) == CIFAR_RESNET[depth]
+
+
+@pytest.mark.parametrize("size", EFFICIENTNET)
+def test_efficientnet(size: str) -> None:
+    """T1: compound scaling, rounded as published."""
+    assert count(on_meta(f"efficientnet_{size}")) == count(on_meta(f"tf_efficientnet_{size}")) == EFFICIENTNET[size]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_nfnet_bit_and_halonet(name: str) -> None:
+    """T2, T3, T4."""
+    assert count(on_meta(name)) == LARGE[name]
 
 
 @pytest.mark.parametrize("size", BERT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -61,6 +63,38 @@ def test_fields_of_conv_networks_reach_as_far_as_gradients_do() -> None:
     columns = x.grad.abs().sum((0, 1, 2)).nonzero()
     side = receptive_field(network.config)[-1].side
     assert side is not None and 0 < int(columns.max() - columns.min()) + 1 <= side
+
+
+ATTENDING: dict[str, Any] = {"stages": ("c", "ca", "a"), "widths": (16, 16, 16), "heads": (2, 2, 2)}
+ATTENDING["zero_init_last"] = False  # which would cut the branches off
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "place"),
+    [
+        ("efficientnet_lite_nano_32", {"img_size": 160}, 10),
+        ("halonet_nano_32", {**ATTENDING, "img_size": 96}, 12),
+    ],
+)
+def test_fields_of_lite_and_halonet_hold_what_gradients_reach(name: str, changes: dict[str, Any], place: int) -> None:
+    """T1, T4: attention in blocks reaches no farther than its window, wherever in the block a pixel lies."""
+    torch.manual_seed(0)
+    network = weft.create_model(name, **changes).eval()
+    side = network.config.img_size[0]
+    x = torch.randn(1, 3, side, side, requires_grad=True)
+    network.forward_features(x)[0, :, place, place].sum().backward()
+    assert x.grad is not None
+    columns = x.grad.abs().sum((0, 1, 2)).nonzero()
+    field = receptive_field(network.config)[-1].side
+    assert field is not None and 0 < int(columns.max() - columns.min()) + 1 <= min(field, side)
+
+
+def test_what_is_pooled_over_the_image_sees_all_of_it() -> None:
+    """T1–T3: squeeze-and-excitation and group norm bring the whole image to every value; Lite has neither."""
+    names = ("efficientnet_b0", "dm_nfnet_f0", "resnetv2_50x1_bit")
+    assert [receptive_field(REGISTRY[name])[-1].side for name in names] == [None, None, None]
+    assert receptive_field(REGISTRY["efficientnet_lite0"])[-1].side == 851
+    assert [field.stride for name in names for field in receptive_field(REGISTRY[name])[-1:]] == [32, 32, 32]
 
 
 def test_mixing_sees_everything_and_identity_sees_a_patch() -> None:

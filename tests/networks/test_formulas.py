@@ -18,6 +18,16 @@ ONE_OF_EACH = [
     "resnet50",
     "resnet18_cifar",
     "resnet20_cifar",
+    "efficientnet_b0",
+    "efficientnet_lite0",
+    "efficientnet_nano_32",
+    "dm_nfnet_f0",
+    "nfnet_nano_32",
+    "resnetv2_50x1_bit",
+    "bit_nano_32",
+    "halonet26t",
+    "halonet50ts",
+    "halonet_nano_32",
     "vit_tiny_patch16_224",
     "vit_nano_resnet20_32",
     "mixer_s32_224",
@@ -37,6 +47,8 @@ ONE_OF_EACH = [
     "conv_text",
 ]
 
+TABLES = ("efficientnet_b0", "tf_efficientnet_lite0", "dm_nfnet_f0", "resnetv2_50x1_bit")  # of any side above 31
+
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_formula_counter_and_network_agree_in_every_stage(name: str) -> None:
@@ -47,7 +59,7 @@ def test_formula_counter_and_network_agree_in_every_stage(name: str) -> None:
 
 
 @pytest.mark.parametrize("side", [33, 50, 65])
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "resnet20_cifar", "rcnn_96", "lenet5"])
+@pytest.mark.parametrize("name", [*("resnet18", "resnet50", "resnet20_cifar", "rcnn_96", "lenet5"), *TABLES])
 def test_formulas_hold_for_odd_sides(name: str, side: int) -> None:
     description = describe(configured(name, img_size=side))
     assert description.macs == description.counted_macs
@@ -64,6 +76,15 @@ def test_formulas_hold_for_odd_sides(name: str, side: int) -> None:
 def test_formulas_hold_for_other_shortcuts_and_stems(name: str, change: dict[str, object]) -> None:
     """C4, A5."""
     description = describe(configured(name, **change))
+    assert description.macs == description.counted_macs
+    assert total_parameters(description.config) == description.parameters
+
+
+@pytest.mark.parametrize("side", [32, 40])
+def test_formulas_hold_for_a_grid_that_halos_do_not_divide(side: int) -> None:
+    """T4: 8×8 tokens are whole blocks, 10×10 are filled up."""
+    changes = {"mixer": "halo", "class_token": False, "pool": "mean", "depth": 2, "img_size": side}
+    description = describe(configured("vit_nano_p4_32", **changes))
     assert description.macs == description.counted_macs
     assert total_parameters(description.config) == description.parameters
 

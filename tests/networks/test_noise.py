@@ -14,7 +14,7 @@ from weft.networks.config import TokenConfig
 from weft.nn.noise import Noisy, example_noise
 
 WITHOUT_NORM: dict[str, dict[str, Any]] = {"mlp": {"norm": False}, "rcnn_96": {"norm": False}}
-BATCH_NORMED = ("resnet", "vit_nano_resnet20")  # their outputs depend on the batch by design
+BATCH_NORMED = ("resnet", "vit_nano_resnet20", "efficientnet", "halonet")  # their outputs depend on the batch by design
 NOISY = [name for name in SMALL if not name.startswith(BATCH_NORMED)]
 
 

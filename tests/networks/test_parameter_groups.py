@@ -11,7 +11,9 @@ from weft.networks.base.network import Network
 from weft.networks.registry import REGISTRY, create_model
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
-NORMS = (nn.LayerNorm, BatchNorm1d, BatchNorm2d)
+NORMS = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d)
+
+SPARED = ("table", "height_rel", "width_rel", "class_token", "gain", "skipinit_gain")
 
 
 def split(network: Network) -> tuple[set[str], set[str]]:
@@ -41,7 +43,7 @@ def test_vectors_that_shift_or_scale_do_not_decay_and_matrices_do(name: str) -> 
     for path, module in network.named_modules():
         for key, _ in module.named_parameters(recurse=False):
             full = f"{path}.{key}" if path else key
-            shifts = key.startswith("bias") or isinstance(module, NORMS) or key in ("table", "class_token")
+            shifts = key.startswith("bias") or isinstance(module, NORMS) or key in SPARED
             assert (full in spared) is shifts, full
             assert (full in decayed) is not shifts, full
 

@@ -57,6 +57,9 @@ CANCELLED = {  # what the norm after it, or a difference, takes away again: conn
     "mixer_text_tiny": r"blocks\.\d\.mixer\.fc2\.bias",
     "control_pooling_p4_32": r"blocks\.\d\.norm1\.bias",  # the mean of the neighbours less the token
     "control_pooling_text_tiny": r"blocks\.\d\.norm1\.bias",
+    # the end of a block is linear and meets the batch norm of the next one
+    "efficientnet_nano_32": r"trunk\.blocks\.(0\.0\.bn2|1\.\d\.bn3)\.bias",
+    "efficientnet_lite_nano_32": r"trunk\.blocks\.(0\.0\.bn2|1\.\d\.bn3)\.bias",
 }
 
 

@@ -21,9 +21,11 @@ CLOSED_FORMS: dict[str, Callable[[float], float]] = {
     "tanh": lambda x: (math.exp(2 * x) - 1) / (math.exp(2 * x) + 1),
     "arctan": math.atan,
     "relu": lambda x: max(x, 0.0),
+    "relu6": lambda x: min(max(x, 0.0), 6.0),
     "prelu": lambda x: x if x > 0 else 0.25 * x,
     "elu": lambda x: x if x > 0 else math.exp(x) - 1,
     "softplus": lambda x: math.log(1 + math.exp(x)),
+    "silu": lambda x: x / (1 + math.exp(-x)),
     "gelu": lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
     "gelu_tanh": lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
 }

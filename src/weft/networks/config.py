@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,8 +28,10 @@ Depth = Annotated[int, Field(ge=1, le=10_000)]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Depths = Annotated[tuple[Depth, ...], Field(min_length=1)]
+Stride = Literal[1, 2]
 Rate = Annotated[float, Field(ge=0, lt=1)]
-Act = Literal["identity", "step", "logistic", "tanh", "arctan", "relu", "prelu", "elu", "softplus", "gelu", "gelu_tanh"]
+Rectifier = Literal["relu", "relu6", "prelu", "elu", "softplus", "silu", "gelu", "gelu_tanh"]
+Act = Literal["identity", "step", "logistic", "tanh", "arctan", Rectifier]
 Gate = Literal["linear", "additive", "multiplicative", "split"]
 GateWeight = Literal["dense", "toeplitz", "toeplitz2d"]
 
@@ -187,6 +190,167 @@ class ResNetConfig(ImageConfig):
             check_projections(self.widths)
 
 
+def check_side(img_size: tuple[int, int], stride: int, small: str) -> None:
+    """Refuse an image that is smaller than the square of pixels for which one value of the last feature map stands."""
+    if min(img_size) < stride:
+        raise WeftError(
+            f"image side {min(img_size)} is below the {stride} pixels that the network makes one value of; use a side "
+            f"of at least {stride}, or a network for small images such as {small}"
+        )
+
+
+def check_stages(**fields: tuple[Any, ...]) -> None:
+    """Refuse settings that are not one a stage."""
+    counts = {name: len(values) for name, values in fields.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise WeftError(f"{found}: give one of each for every stage")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class EfficientNetConfig(ImageConfig):
+    """EfficientNet: stages of inverted bottlenecks, a tuple a setting; `squeeze=0` and `act="relu6"` make it Lite.
+
+    `squeeze` is the width of squeeze-and-excitation in terms of a block's inputs. `padding="same"` is TensorFlow's,
+    with which the published weights were trained (and `norm_eps=1e-3`).
+    """
+
+    family: Literal["efficientnet"] = "efficientnet"
+    layers: Depths = (1, 2, 2, 3, 3, 4, 1)
+    widths: Widths = (16, 24, 40, 80, 112, 192, 320)
+    kernels: Widths = (3, 3, 5, 3, 5, 5, 3)
+    strides: tuple[Stride, ...] = (1, 2, 2, 2, 1, 2, 1)
+    expansions: Widths = (1, 6, 6, 6, 6, 6, 6)
+    stem_width: Positive = 32
+    stem_stride: Stride = 2
+    head_width: Positive = 1280
+    squeeze: Annotated[float, Field(ge=0, le=1)] = 0.25
+    act: Act = "silu"
+    padding: Literal["both", "same"] = "both"
+    norm_eps: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    drop_path_rate: Rate = 0.0
+
+    @property
+    def stride(self) -> int:
+        """Side of the square of pixels that one value of the last feature map stands for."""
+        return self.stem_stride * prod(self.strides)
+
+    def __post_init__(self) -> None:
+        check_stages(
+            layers=self.layers,
+            widths=self.widths,
+            kernels=self.kernels,
+            strides=self.strides,
+            expansions=self.expansions,
+        )
+        if even := [kernel for kernel in self.kernels if kernel % 2 == 0]:
+            raise WeftError(f"the kernels must have odd sides; {even[0]} is even")
+        check_side(self.img_size, self.stride, "efficientnet_nano_32")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class NFNetConfig(ImageConfig):
+    """NFNet: residual blocks without norms. 3×3 convolutions are cut into groups of `group_size` channels; `alpha` is
+    how much a block adds; `stem="cifar"` keeps the side of small images, where the other makes it a quarter."""
+
+    family: Literal["nfnet"] = "nfnet"
+    layers: Depths = (1, 2, 6, 3)
+    widths: Widths = (256, 512, 1536, 1536)
+    stem: Literal["imagenet", "cifar"] = "imagenet"
+    stem_width: Annotated[int, Field(ge=8, le=LARGEST)] = 128
+    head_width: Positive = 3072
+    group_size: Positive = 128
+    alpha: Annotated[float, Field(gt=0, le=1)] = 0.2
+    drop_path_rate: Rate = 0.0
+
+    @property
+    def stem_widths(self) -> tuple[int, ...]:
+        return tuple(self.stem_width // part for part in (8, 4, 2, 1))
+
+    @property
+    def stem_strides(self) -> tuple[int, ...]:
+        return (2, 1, 1, 2) if self.stem == "imagenet" else (1, 1, 1, 1)
+
+    def __post_init__(self) -> None:
+        check_stages(layers=self.layers, widths=self.widths)
+        if min(self.widths) < 2:
+            raise WeftError("a block halves its width; use widths of at least 2")
+        check_side(self.img_size, prod(self.stem_strides) * 2 ** (len(self.layers) - 1), "nfnet_nano_32")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BiTConfig(ImageConfig):
+    """BiT: a ResNet of bottlenecks with the norm first, group norm and standardised filters; `stem` as in ResNet."""
+
+    family: Literal["bit"] = "bit"
+    layers: Depths = (3, 4, 6, 3)
+    widths: Widths = (64, 128, 256, 512)
+    stem: Literal["imagenet", "cifar"] = "imagenet"
+    drop_path_rate: Rate = 0.0
+
+    def __post_init__(self) -> None:
+        check_stages(layers=self.layers, widths=self.widths)
+        check_projections(self.widths)
+        check_side(self.img_size, (4 if self.stem == "imagenet" else 1) * 2 ** (len(self.layers) - 1), "bit_nano_32")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class HaloNetConfig(ImageConfig):
+    """HaloNet: `stages` has a letter a block, c for convolution and a for attention in blocks of `block` pixels with a
+    halo of `halo`; `heads` is one number a stage. `stem="cifar"` keeps the side of small images."""
+
+    family: Literal["halonet"] = "halonet"
+    img_size: Side = (256, 256)
+    stages: Annotated[tuple[Annotated[str, Field(pattern="^[ca]+$")], ...], Field(min_length=1)] = (
+        "cc",
+        "cc",
+        "ca",
+        "aa",
+    )
+    widths: Widths = (64, 128, 256, 512)
+    heads: Widths = (8, 8, 8, 8)
+    block: Positive = 8
+    halo: Count = 2
+    stem: Literal["imagenet", "cifar"] = "imagenet"
+    act: Act = "relu"
+    drop_path_rate: Rate = 0.0
+    zero_init_last: bool = True
+
+    @property
+    def stem_widths(self) -> tuple[int, ...]:
+        return 3 * self.widths[0] // 8, self.widths[0] // 2, self.widths[0]
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this, so that every map that is attended to is cut into whole blocks."""
+        stride, largest = 4 if self.stem == "imagenet" else 1, 1
+        for number, kinds in enumerate(self.stages):
+            for index, kind in enumerate(kinds):
+                largest = max(largest, stride * self.block) if kind == "a" else largest
+                stride *= 2 if number and not index else 1
+        return largest
+
+    def __post_init__(self) -> None:
+        check_stages(stages=self.stages, widths=self.widths, heads=self.heads)
+        check_projections(self.widths)
+        for width, heads in zip(self.widths, self.heads, strict=True):
+            if width % heads:
+                raise WeftError(f"{width} channels cannot be shared by {heads} heads; use a divisor of {width}")
+        if self.block % 2 and any(kinds.startswith("a") for kinds in self.stages[1:]):
+            raise WeftError(f"attention that halves the side needs blocks of an even side; {self.block} is odd")
+        check_side(
+            self.img_size, (4 if self.stem == "imagenet" else 1) * 2 ** (len(self.stages) - 1), "halonet_nano_32"
+        )
+        for side in self.img_size:
+            if side % self.multiple:
+                below, above = side // self.multiple * self.multiple, (side // self.multiple + 1) * self.multiple
+                fits = f"{below} or {above}" if below else f"{above}"
+                raise SideMismatch(
+                    f"image side {side} is not a multiple of {self.multiple}, which cuts every map of the network into "
+                    f"whole blocks of {self.block} pixels; use {fits}, or another block"
+                )
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RCNNConfig(ImageConfig):
     """Recurrent ConvNet of Liang & Hu 2015: a 5×5 convolution and four recurrent layers of `width` channels."""
@@ -266,7 +430,7 @@ class TokenConfig(NetworkConfig):
         self.mixer_reach()
         if self.block == "gated" and self.mixer != "attention":  # which is the default
             raise WeftError(f"a gated block has a gate over tokens and no mixer; leave out mixer={self.mixer!r}")
-        if self.block == "mixed" and self.mixer == "attention" and self.dim % self.heads:
+        if self.block == "mixed" and self.mixer in ("attention", "halo") and self.dim % self.heads:
             raise WeftError(f"{self.dim} channels cannot be shared by {self.heads} heads; use a divisor of {self.dim}")
         if self.block == "gated" and self.gate == "split" and self.hidden_dim % 2:
             raise WeftError(f"a split gate halves the expanded width; {self.hidden_dim} is odd")

@@ -66,6 +66,12 @@ def gelu_erf_derivative(x: Tensor) -> Tensor:
     return 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
 
 
+def silu_derivative(x: Tensor) -> Tensor:
+    """d/dx of xσ(x) = σ(x)(1 + x(1 − σ(x)))."""
+    y = torch.sigmoid(x)
+    return y * (1 + x * (1 - y))
+
+
 def _plain(name: str, function: Function, derivative: Function) -> Activation:
     return Activation(function, derivative, lambda: Elementwise(name, function))
 
@@ -77,6 +83,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "tanh": Activation(torch.tanh, lambda x: 1 - torch.tanh(x) ** 2, nn.Tanh),
     "arctan": _plain("arctan", torch.arctan, lambda x: 1 / (1 + x**2)),
     "relu": Activation(F.relu, lambda x: (x > 0).to(x.dtype), nn.ReLU),
+    "relu6": Activation(F.relu6, lambda x: ((x > 0) & (x < 6)).to(x.dtype), nn.ReLU6),
     "prelu": Activation(
         lambda x: torch.where(x > 0, x, PRELU_SLOPE * x),
         lambda x: torch.where(x > 0, torch.ones_like(x), torch.full_like(x, PRELU_SLOPE)),
@@ -84,6 +91,7 @@ ACTIVATIONS: dict[str, Activation] = {
     ),
     "elu": Activation(F.elu, lambda x: torch.where(x > 0, torch.ones_like(x), torch.exp(x)), nn.ELU),
     "softplus": Activation(F.softplus, torch.sigmoid, nn.Softplus),
+    "silu": Activation(F.silu, silu_derivative, nn.SiLU),
     "gelu": Activation(F.gelu, gelu_erf_derivative, nn.GELU),
     "gelu_tanh": Activation(
         lambda x: F.gelu(x, approximate="tanh"), gelu_tanh_derivative, lambda: nn.GELU(approximate="tanh")
@@ -91,9 +99,12 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def activation(name: str) -> nn.Module:
-    """A fresh module computing the activation called `name`."""
-    return ACTIVATIONS[name].module()
+def activation(name: str, *, inplace: bool = False) -> nn.Module:
+    """A fresh module computing the activation called `name`; `inplace` overwrites its input, where that can be."""
+    module = ACTIVATIONS[name].module()
+    if inplace and hasattr(module, "inplace"):
+        module.inplace = True  # type: ignore[assignment]
+    return module
 
 
 def saved_bytes(forward: Callable[[], Tensor], apart: Iterable[Tensor] = ()) -> int:

@@ -49,6 +49,34 @@ class ConvBlock1d(_ConvBlock):
     layer, norm_layer = nn.Conv1d, BatchNorm1d
 
 
+def pad_same(x: Tensor, kernel: int, stride: int) -> Tensor:
+    """TensorFlow's padding "same": zeros around (batch, channels, height, width) so that ⌈side/stride⌉ windows fit.
+
+    An odd number of zeros has the last one below and to the right, where padding on both sides alike has one more.
+    """
+    pads = []
+    for side in (x.shape[3], x.shape[2]):
+        total = max((-(-side // stride) - 1) * stride + kernel - side, 0)
+        pads += [total // 2, total - total // 2]
+    return F.pad(x, pads) if any(pads) else x
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution with TensorFlow's padding, which depends on the side of the image where the stride is not one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(pad_same(x, self.kernel_size[0], self.stride[0]))
+
+
+def convolution(
+    inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1, same: bool = False
+) -> nn.Conv2d:
+    """A convolution without bias of an odd kernel, padded on both sides alike or, for `same`, as TensorFlow does."""
+    if same and stride > 1:  # otherwise the two agree
+        return SameConv2d(inputs, outputs, kernel, stride=stride, groups=groups, bias=False)
+    return nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, groups=groups, bias=False)
+
+
 class LocallyConnected2d(nn.Module):
     """Each output position has filters of its own: (batch, inputs, H, W) → (batch, outputs, H', W').
 

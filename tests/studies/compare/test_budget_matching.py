@@ -10,14 +10,15 @@ from weft.networks.registry import build, configured
 from weft.studies.compare.budget_matching import TOLERANCE, Unmatched, largest, solve
 
 IMAGES = ["mlp", "resnet20_cifar", "rcnn_96", "vit_nano_p4_32", "mixer_nano_p4_32", "gmlp_nano_p4_32",
-          "amlp_nano_p4_32", "tmlp2d_nano_p4_32", "control_identity_p4_32", "control_random_p4_32"]  # fmt: skip
+          "amlp_nano_p4_32", "tmlp2d_nano_p4_32", "control_identity_p4_32", "control_random_p4_32",
+          "efficientnet_nano_32", "nfnet_nano_32", "bit_nano_32", "halonet_nano_32"]  # fmt: skip
 TEXTS = ["lstm_text", "conv_text", "bert_tiny", "mixer_text_tiny", "gmlp_text_tiny", "control_random_text_tiny"]
 
 
 def sized(name: str):
     if name in TEXTS:
         return configured(name, vocab_size=2000, max_length=64, num_classes=5)
-    patch = {} if name in ("mlp", "resnet20_cifar", "rcnn_96") else {"patch_size": 2}
+    patch = {"patch_size": 2} if "_p4_" in name else {"block": 2} if "halo" in name else {}
     return configured(name, img_size=8, in_chans=1, num_classes=10, **patch)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -9,10 +10,13 @@ from torch import Tensor, nn
 
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
+from weft.networks.measure.cost import Stage
+from weft.networks.measure.receptive_field import Layer
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
-UNDECAYED_MODULES = (nn.LayerNorm, BatchNorm1d, BatchNorm2d, nn.PReLU)
-UNDECAYED_NAMES = ("bias", "table", "class_token")  # biases, positions and the class token
+UNDECAYED_MODULES = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d, nn.PReLU)
+UNDECAYED_NAMES = ("bias", "table", "height_rel", "width_rel", "class_token", "gain", "skipinit_gain")
+"""Biases, positions, tokens and NFNet's scales."""
 
 
 class Network(nn.Module):
@@ -27,6 +31,16 @@ class Network(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
+
+    @staticmethod
+    def cost(config: Any) -> Iterable[Stage]:
+        """Parameters and multiply-adds by formula, from input to head."""
+        raise NotImplementedError
+
+    @staticmethod
+    def field(config: Any) -> Iterable[Layer]:
+        """The layers on the longest path, as the receptive field sees them; as here, one that sees everything."""
+        return [Layer("layers", None)]
 
     def forward_features(self, x: Tensor) -> Tensor:
         """Features before pooling: (batch, tokens, channels), (batch, channels, height, width) or (batch, channels)."""

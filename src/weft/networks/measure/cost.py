@@ -1,8 +1,8 @@
 """Parameters and multiply-adds by formula, stage by stage, from a configuration alone: no weights.
 
 One multiply-add is one multiplication and one addition. `weft describe` prints these beside what torch counts. A mixer
-has its formula beside its code (`cost`); a mixer or a block without one, and a foreign network, are counted by torch on
-the meta device. torch loads only where a token network or a foreign one is asked for.
+has its formula beside its code (`cost`), and so has a family that is not in this file; a mixer or a block without one,
+and a foreign network, are counted by torch on the meta device. torch loads only where one of these is asked for.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ def total_macs(config: NetworkConfig) -> int:
 
 @singledispatch
 def stages(config: NetworkConfig) -> list[Stage]:
-    """The stages of a network, from input to head."""
-    raise TypeError(f"no formula for {type(config).__name__}")
+    """The stages of a network, from input to head; those of a family that is not below stand beside its class."""
+    from weft.networks.registry import network_class
+
+    return list(network_class(config.family).cost(config))
 
 
 def head(inputs: int, classes: int) -> list[Stage]:

@@ -80,7 +80,9 @@ def layers_of(config: NetworkConfig) -> Iterator[Layer]:
     elif isinstance(config, TextConvConfig):
         yield Layer("convolutions", max(config.kernels))
     elif not isinstance(config, ForeignConfig):  # of which nothing is known
-        yield Layer("layers", None)
+        from weft.networks.registry import network_class
+
+        yield from network_class(config.family).field(config)
 
 
 def _blocks(config: TokenConfig) -> Iterator[Layer]:

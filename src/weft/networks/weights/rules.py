@@ -33,6 +33,7 @@ class Form:
 SAME = Form(lambda parts: parts[0], lambda tensor: [tensor])
 BATCHED = Form(lambda parts: parts[0].squeeze(0), lambda tensor: [tensor[None]])  # (1, …)
 TOKEN = Form(lambda parts: parts[0].flatten(), lambda tensor: [tensor[None, None]])  # (1, 1, channels)
+POINT = Form(lambda parts: parts[0].flatten(1), lambda tensor: [tensor[:, :, None, None]])  # a 1×1 convolution
 STACKED = Form(torch.cat, lambda tensor: list(tensor.chunk(3)))  # queries, keys and values apart
 
 

@@ -1,4 +1,4 @@
-"""timm's layout of ViT, MLP-Mixer, gMLP and ResNet.
+"""timm's layout of ViT, MLP-Mixer, gMLP, ResNet, EfficientNet, NFNet, BiT and HaloNet.
 
 A folder of the Hub has a `config.json` with the name of the architecture; a bare file says nothing but its shapes.
 """
@@ -6,16 +6,25 @@ A folder of the Hub has a `config.json` with the name of the architecture; a bar
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from weft.errors import WeftError
 from weft.networks.config import ImageConfig, ImageTokensConfig, NetworkConfig, ResNetConfig
 from weft.networks.registry import REGISTRY
 from weft.networks.weights.files import Checkpoint
-from weft.networks.weights.rules import BATCHED, TOKEN, Adapter, row
+from weft.networks.weights.rules import BATCHED, POINT, TOKEN, Adapter, row
 
 USUAL: dict[str, Any] = {"act": "gelu", "norm_eps": 1e-6}
 FREE = ("num_classes", "img_size", "in_chans")  # what a named size of timm can be created with
+
+CONVOLUTIONAL = {  # family: timm's names of its classifier and its first convolution
+    "resnet": ("fc", "conv1"),
+    "efficientnet": ("classifier", "conv_stem"),
+    "nfnet": ("head.fc", "stem.conv1"),
+    "bit": ("head.fc", "stem.conv"),
+    "halonet": ("head.fc", "stem.conv1.conv"),
+}
 
 
 def is_vit(config: NetworkConfig) -> bool:
@@ -58,6 +67,16 @@ def is_resnet(config: NetworkConfig) -> bool:
     return isinstance(config, ResNetConfig) and not config.padded
 
 
+def of_family(name: str) -> Callable[[NetworkConfig], bool]:
+    """Whether a network is of a family of which timm has every shape."""
+    return lambda config: config.family == name
+
+
+def of_large_images(name: str) -> Callable[[NetworkConfig], bool]:
+    """Whether a network is of a family and has the stem for large images, the only one that timm has."""
+    return lambda config: config.family == name and getattr(config, "stem", "") == "imagenet"
+
+
 def named_size(config: NetworkConfig) -> str:
     """timm's name of a network's shape, whatever its classes, image side and channels."""
     for name, size in REGISTRY.items():
@@ -90,8 +109,8 @@ def config_json(config: NetworkConfig) -> dict[str, Any]:
     assert isinstance(config, ImageConfig)
     name = named_size(config)
     fields: dict[str, Any] = {"architecture": name, "num_classes": config.num_classes}
-    if name.startswith("resnet"):
-        classifier, first = "fc", "conv1"
+    if not isinstance(config, ImageTokensConfig):
+        classifier, first = CONVOLUTIONAL[config.family]
     else:
         classifier, first = "head", "patch_embed.proj" if is_vit(config) else "stem.proj"
         fields["model_args"] = {"img_size": list(config.img_size)}
@@ -174,4 +193,68 @@ RESNET = Adapter(
     table=(row("trunk.{rest}", "{rest}"), row("head.{p}", "fc.{p}")),
 )
 
-ADAPTERS = (VIT, MIXER, GMLP, RESNET)
+EFFICIENTNET = Adapter(
+    layout="timm",
+    holds="EfficientNet",
+    marks=frozenset({"conv_stem.weight", "blocks.0.0.conv_dw.weight"}),
+    fits=of_family("efficientnet"),
+    known=known,
+    head=("classifier.weight", "classifier.bias"),
+    table=(
+        row("trunk.{rest}.se.fc1.weight", "{rest}.se.conv_reduce.weight", form=POINT),
+        row("trunk.{rest}.se.fc1.bias", "{rest}.se.conv_reduce.bias"),
+        row("trunk.{rest}.se.fc2.weight", "{rest}.se.conv_expand.weight", form=POINT),
+        row("trunk.{rest}.se.fc2.bias", "{rest}.se.conv_expand.bias"),
+        row("trunk.{rest}", "{rest}"),
+        row("head.{p}", "classifier.{p}"),
+    ),
+)
+
+NFNET = Adapter(
+    layout="timm",
+    holds="NFNet",
+    marks=frozenset({"stem.conv1.gain", "stages.0.0.skipinit_gain"}),
+    fits=of_family("nfnet"),
+    faithful=of_large_images("nfnet"),
+    known=known,
+    head=("head.fc.weight", "head.fc.bias"),
+    table=(
+        row("trunk.{rest}.attn_last.fc1.weight", "{rest}.attn_last.fc1.weight", form=POINT),
+        row("trunk.{rest}.attn_last.fc2.weight", "{rest}.attn_last.fc2.weight", form=POINT),
+        row("trunk.{rest}", "{rest}"),
+        row("head.{p}", "head.fc.{p}"),
+    ),
+)
+
+BIT = Adapter(
+    layout="timm",
+    holds="BiT",
+    marks=frozenset({"stem.conv.weight", "stages.0.blocks.0.norm1.weight"}),
+    fits=of_family("bit"),
+    faithful=of_large_images("bit"),
+    known=known,
+    head=("head.fc.weight", "head.fc.bias"),
+    table=(
+        row("trunk.{rest}", "{rest}"),
+        row("head.weight", "head.fc.weight", form=POINT),
+        row("head.bias", "head.fc.bias"),
+    ),
+)
+
+HALONET = Adapter(
+    layout="timm",
+    holds="HaloNet",
+    marks=frozenset({"stem.conv1.conv.weight", "stages.0.0.conv1_1x1.conv.weight"}),
+    fits=of_family("halonet"),
+    faithful=of_large_images("halonet"),
+    known=known,
+    head=("head.fc.weight", "head.fc.bias"),
+    table=(
+        row("trunk.{rest}.self_attn.height_rel", "{rest}.self_attn.pos_embed.height_rel"),
+        row("trunk.{rest}.self_attn.width_rel", "{rest}.self_attn.pos_embed.width_rel"),
+        row("trunk.{rest}", "{rest}"),
+        row("head.{p}", "head.fc.{p}"),
+    ),
+)
+
+ADAPTERS = (VIT, MIXER, GMLP, RESNET, EFFICIENTNET, NFNET, BIT, HALONET)

@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
+from math import lcm
 
 from weft.errors import WeftError
 from weft.networks.config import (
+    BiTConfig,
+    EfficientNetConfig,
+    HaloNetConfig,
     LeNetConfig,
     LSTMConfig,
     MLPConfig,
     NetworkConfig,
+    NFNetConfig,
     RCNNConfig,
     ResNetConfig,
+    SideMismatch,
     TextConvConfig,
     TokenConfig,
 )
@@ -109,6 +115,10 @@ def depth_of(config: NetworkConfig) -> int | None:
     """Layers of a family whose depth is solved too; None where it is fixed."""
     if isinstance(config, ResNetConfig):
         return config.layers[0]
+    if isinstance(config, EfficientNetConfig | NFNetConfig | BiTConfig):
+        return max(config.layers)
+    if isinstance(config, HaloNetConfig):
+        return max(map(len, config.stages))
     return config.depth if isinstance(config, TokenConfig | LSTMConfig) else None
 
 
@@ -147,6 +157,52 @@ def _(config: ResNetConfig, shape: Shape) -> NetworkConfig:
     widths = [shape.width * width // config.widths[0] for width in config.widths]
     layers = [max(1, round(shape.depth * count / config.layers[0])) for count in config.layers]
     return config.replaced(widths=(*widths[:-1], widths[-1] + shape.extra), layers=tuple(layers))
+
+
+def proportional(width: int, widths: tuple[int, ...], multiple: int) -> list[int]:
+    """Widths in the proportions of others, the first about `width`; each a multiple."""
+    return [multiple * max(1, round(width * other / widths[0] / multiple)) for other in widths]
+
+
+def deepened(depth: int, layers: tuple[int, ...]) -> tuple[int, ...]:
+    """Layers a stage in the proportions of others, the most of them `depth`."""
+    return tuple(max(1, round(depth * count / max(layers))) for count in layers)
+
+
+@resized.register
+def _(config: EfficientNetConfig, shape: Shape) -> NetworkConfig:
+    stem, *widths = proportional(4 * shape.width, (config.stem_width, *config.widths), 4)
+    last = round(config.head_width * stem / config.stem_width) + shape.extra
+    layers = deepened(shape.depth, config.layers)
+    return config.replaced(stem_width=stem, widths=tuple(widths), head_width=max(1, last), layers=layers)
+
+
+@resized.register
+def _(config: NFNetConfig, shape: Shape) -> NetworkConfig:
+    stem, *widths = proportional(8 * shape.width, (config.stem_width, *config.widths), 8)
+    scale = stem / config.stem_width
+    last, group = round(config.head_width * scale) + shape.extra, max(1, round(config.group_size * scale))
+    sizes = {"stem_width": stem, "widths": tuple(widths), "head_width": max(1, last), "group_size": group}
+    return config.replaced(**sizes, layers=deepened(shape.depth, config.layers))
+
+
+@resized.register
+def _(config: BiTConfig, shape: Shape) -> NetworkConfig:
+    *widths, last = proportional(8 * shape.width, config.widths, 4)
+    return config.replaced(widths=(*widths, last + 4 * shape.extra), layers=deepened(shape.depth, config.layers))
+
+
+@resized.register
+def _(config: HaloNetConfig, shape: Shape) -> NetworkConfig:
+    whole = lcm(8, *config.heads)
+    *widths, last = proportional(whole * shape.width, config.widths, whole)
+    counts = deepened(shape.depth, tuple(map(len, config.stages)))
+    staged = list(zip(config.stages, counts, strict=True))
+    sized = config.replaced(widths=(*widths, last + config.heads[-1] * shape.extra))
+    try:  # more blocks of the same kinds, unless attention would then meet maps that its blocks do not divide
+        return sized.replaced(stages=tuple((kinds * count)[:count] for kinds, count in staged))
+    except SideMismatch:
+        return sized.replaced(stages=tuple(kinds[:count].ljust(count, "c") for kinds, count in staged))
 
 
 @resized.register

@@ -14,11 +14,15 @@ from typing import Any, Literal
 from weft.errors import WeftError, nearest
 from weft.imported import is_import_string
 from weft.networks.config import (
+    BiTConfig,
+    EfficientNetConfig,
     ForeignConfig,
+    HaloNetConfig,
     ImageTokensConfig,
     LeNetConfig,
     LSTMConfig,
     NetworkConfig,
+    NFNetConfig,
     RCNNConfig,
     ResNetConfig,
     TextConvConfig,
@@ -30,6 +34,9 @@ from weft.studies.statistics.verdicts import Group
 
 Preset = Literal["families", "mixers", "gates", "sizes"]
 Changes = dict[str, Any]
+
+ATTENTIONS = ("attention", "halo")  # mixers that attend
+CONVOLUTIONAL = (LeNetConfig, ResNetConfig, EfficientNetConfig, NFNetConfig, BiTConfig, RCNNConfig, TextConvConfig)
 
 CLASSICAL = {"image": "hog+logistic", "text": "tfidf+logistic", "vector": "logistic"}
 BUDGETS = {"params": {16: 5e4, 64: 1e6, 224: 5e6}, "macs": {16: 1e6, 64: 5e7, 224: 1e9}}  # by the image's side
@@ -211,11 +218,11 @@ def group_of(config: NetworkConfig) -> Group:
     """Which answer a candidate stands for."""
     if config.family in ("control", "text_control"):
         return "convolution" if getattr(config, "mixer", "") == "depthwise" else "control"
-    if config.hybrid or isinstance(config, ForeignConfig):  # which may be of any kind
+    if config.hybrid or isinstance(config, HaloNetConfig | ForeignConfig):  # which may be of any kind
         return "hybrid"
     if isinstance(config, TokenConfig):
-        attends = config.tiny_attention > 0 or (config.block == "mixed" and config.mixer == "attention")
+        attends = config.tiny_attention > 0 or (config.block == "mixed" and config.mixer in ATTENTIONS)
         return "attention" if attends else "mlp"
-    if isinstance(config, LeNetConfig | ResNetConfig | RCNNConfig | TextConvConfig):
+    if isinstance(config, CONVOLUTIONAL):
         return "convolution"
     return "recurrent" if isinstance(config, LSTMConfig) else "mlp"

@@ -25,6 +25,8 @@ from weft.nn.norm import BatchNorm1d, BatchNorm2d
 FLAT, OFTEN = 0.05, 0.95
 MODULES: dict[type[nn.Module], str] = {
     nn.ReLU: "relu",
+    nn.ReLU6: "relu6",
+    nn.SiLU: "silu",
     nn.Sigmoid: "logistic",
     nn.Tanh: "tanh",
     nn.ELU: "elu",

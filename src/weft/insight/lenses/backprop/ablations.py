@@ -19,7 +19,7 @@ from weft.nn.blocks import Block
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 from weft.training.run.inputs import create_network
 
-NORMS = (nn.LayerNorm, BatchNorm1d, BatchNorm2d)
+NORMS = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d)
 BLOCKS = (Block, GatedBlock, BasicBlock, Bottleneck)
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.networks.config import (
+    BiTConfig,
+    EfficientNetConfig,
     FilterNetConfig,
+    HaloNetConfig,
     ImageTokensConfig,
     LeNetConfig,
     LSTMConfig,
     NetworkConfig,
+    NFNetConfig,
     RCNNConfig,
     ResNetConfig,
     TextConvConfig,
@@ -64,6 +68,8 @@ def places(config: NetworkConfig) -> list[Place]:
 
 def module_of(config: NetworkConfig, name: str) -> str:
     """The module whose output has the field of a layer of `field.py`; the last layer inside a module stands for it."""
+    if isinstance(config, EfficientNetConfig | NFNetConfig | BiTConfig | HaloNetConfig):
+        return f"trunk.{name}"
     if isinstance(config, ImageTokensConfig | ResNetConfig):
         if name == "embed" or name.startswith("blocks."):
             return name

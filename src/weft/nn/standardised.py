@@ -1,0 +1,43 @@
+"""Convolutions with standardised weights (Qiao et al. 2019): each filter is used with mean zero and deviation one.
+
+What such a convolution computes depends on the direction of its filters alone, so the size of activations does not
+drift as the weights grow: BiT needs no batch statistics, and NFNet no norm at all.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from weft.nn.convolution import pad_same
+
+
+class StdConv2d(nn.Conv2d):
+    """A convolution by (W − mean) / √(variance + ε) over each filter; ε = 1e-8 and no bias, as BiT has it."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, eps: float = 1e-8) -> None:
+        super().__init__(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._conv_forward(x, standardised(self.weight, self.eps), None)
+
+
+class ScaledStdConv2d(nn.Conv2d):
+    """NFNet's: times a gain that is learned, over √fan-in, so that the variance of its input is kept; padded "same"."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1) -> None:
+        super().__init__(inputs, outputs, kernel, stride=stride, groups=groups)
+        self.gain = nn.Parameter(torch.ones(outputs, 1, 1, 1))
+        self.eps = 1e-5
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = standardised(self.weight, self.eps) * (self.gain * self.weight[0].numel() ** -0.5)
+        return self._conv_forward(pad_same(x, self.kernel_size[0], self.stride[0]), weight, self.bias)
+
+
+def standardised(weight: Tensor, eps: float) -> Tensor:
+    """(outputs, …) with mean zero and deviation one for each output."""
+    rows = weight.flatten(1)
+    return F.layer_norm(rows, rows.shape[1:], eps=eps).view_as(weight)
