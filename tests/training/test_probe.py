@@ -276,19 +276,23 @@ def test_a_plan_without_a_time_is_never_revised():
 
 
 def test_a_run_keeps_its_time_when_steps_turn_out_to_be_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    config = lifecycle.replace(configure(), duration=DurationConfig(time="6s"))
-    original, calls = loop.update, []
+    original, measured, calls = loop.update, probe.measure, []
 
     def slow(*arguments: Any, **more: Any) -> Any:
         calls.append(1)
-        time.sleep(0.02)
+        time.sleep(0.01)
         return original(*arguments, **more)
 
-    monkeypatch.setattr(loop, "update", slow)
-    outcome = lifecycle.start(config, tmp_path / "run", Silent())
+    def limited(*arguments: Any) -> Any:
+        plan = measured(*arguments)
+        monkeypatch.setattr(loop, "update", slow)
+        return lifecycle.replace(plan, limit=0.5)
+
+    monkeypatch.setattr(probe, "measure", limited)
+    outcome = lifecycle.start(configure(steps=400), tmp_path / "run", Silent())
     plan = RunFolder(tmp_path / "run").plan()
-    assert plan is not None and plan.revised and plan.steps == outcome.record["steps"] == len(calls)
-    assert plan.planned is not None and plan.steps < plan.planned
+    assert outcome.record is not None and plan is not None and plan.revised and plan.planned == 400
+    assert plan.steps == outcome.record["steps"] == len(calls) < 100
 
 
 def test_a_time_too_short_for_a_handful_of_steps_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
