@@ -1,0 +1,92 @@
+"""Does a run take the time it was given, and is a run with no flag but the time a good one?
+
+    python benchmarks/budgets.py times DATA [--json FILE] [--only N]      30 networks × data × times
+    python benchmarks/budgets.py defaults DATA [--json FILE] [--time 2m]  six sets, nothing given but the time
+
+DATA is a folder of datasets: cifar10, oxford_pets_96, sign_digits, sst2, rotten_tomatoes, imdb. Alone on the machine.
+Every command is run as a user would, once before with two steps, which fills the caches. Results are written as they
+come; what is there is not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+WITHIN = 0.05
+TIMES: list[tuple[str, str, str]] = [
+    ("digits", "mlp", "20s"), ("digits", "lenet5", "30s"), ("digits", "resnet20_cifar", "20s"),
+    ("digits", "mixer_pico_p4_32", "45s"), ("digits", "", "60s"),
+    ("sign_digits/images", "mlp", "20s"), ("sign_digits/images", "resnet8_cifar", "30s"),
+    ("sign_digits/images", "resnet18", "60s"), ("sign_digits/images", "", "90s"),
+    ("oxford_pets_96", "resnet18", "60s"), ("oxford_pets_96", "resnet50", "40s"),
+    ("oxford_pets_96", "mixer_s16_224", "60s"),
+    ("oxford_pets_96", "mixer_b16_224", "30s"), ("oxford_pets_96", "vit_tiny_patch16_224", "60s"),
+    ("oxford_pets_96", "", "120s"), ("oxford_pets_96", "gmlp_ti16_224", "45s"),
+    ("cifar10", "mlp", "30s"), ("cifar10", "resnet8_cifar", "60s"), ("cifar10", "mixer_nano_p4_32", "60s"),
+    ("cifar10", "vit_nano_p4_32", "45s"), ("cifar10", "rcnn_96", "60s"), ("cifar10", "gmlp_nano_p4_32", "180s"),
+    ("pydocs", "conv_text", "20s"), ("pydocs", "bert_tiny", "40s"),
+    ("sst2", "conv_text", "45s"), ("sst2", "gmlp_text_tiny", "60s"), ("sst2", "lstm_text", "60s"),
+    ("rotten_tomatoes", "mixer_text_tiny", "30s"), ("rotten_tomatoes", "bert_mini", "60s"),
+    ("imdb", "conv_text", "90s"),
+]  # fmt: skip
+DEFAULTS = ("sign_digits/images", "oxford_pets_96", "cifar10", "rotten_tomatoes", "imdb", "sst2")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("times", "defaults"))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--json", type=Path, default=Path("budgets.json"))
+    parser.add_argument("--only", type=int, default=None)
+    parser.add_argument("--time", default="2m")
+    given = parser.parse_args()
+    cases = TIMES[: given.only] if given.what == "times" else [(name, "", given.time) for name in DEFAULTS]
+    done: dict[str, Any] = json.loads(given.json.read_text()) if given.json.exists() else {}
+    for source, model, asked in cases:
+        key = f"{source} {model or 'default'} {asked}"
+        if key not in done:
+            done[key] = measured(given.data, source, model, asked)
+            given.json.write_text(json.dumps(done, indent=1))
+        print(key, json.dumps(done[key]), flush=True)
+    good = [entry for entry in done.values() if entry["refused"] or abs(entry["ratio"] - 1) <= WITHIN]
+    print(f"{len(good)} of {len(done)} within {WITHIN:.0%}, or refused beforehand")
+
+
+def measured(data: Path, source: str, model: str, asked: str) -> dict[str, Any]:
+    """One case: what came out, and in which time."""
+    place = source if source in ("digits", "pydocs") else str(data / source)
+    with tempfile.TemporaryDirectory() as folder:
+        words = [place, *(["--model", model] if model else [])]
+        weft(["train", *words, "--steps", "2", "--output", f"{folder}/warm"])  # fills the caches
+        started = time.perf_counter()
+        ended = weft(["train", *words, "--time", asked, "--output", f"{folder}/run"])
+        wall = time.perf_counter() - started
+        if ended.returncode:
+            return {"refused": ended.stderr.strip()[:200], "ratio": wall / seconds(asked), "wall": wall}
+        record = json.loads(Path(folder, "run", "record.json").read_text())
+    metric = record["metric"]
+    found = {"ratio": wall / seconds(asked), "steps": record["steps"], "epochs": round(record["epochs"], 2)}
+    scores = {"score": record["metrics"][metric], "baseline": record.get("baseline", {}).get("score")}
+    learnt = "not learnt" not in ended.stdout
+    return {"refused": "", "wall": wall, **found, **scores, "learnt": learnt, "model": record["config"]["model"]}
+
+
+def seconds(text: str) -> float:
+    number, unit = re.fullmatch(r"(\d+)([sm])", text).groups()  # type: ignore[union-attr]
+    return float(number) * {"s": 1, "m": 60}[unit]
+
+
+def weft(words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "weft", *words], capture_output=True, text=True)
+
+
+if __name__ == "__main__":
+    main()
