@@ -24,7 +24,8 @@ COMMON = {
 class Arguments(running.Flags):
     """Train a network: weft train digits --model mlp --epochs 5 --output RUN
 
-    A probe of 20 steps predicts time, memory and cost before the run starts. Ctrl-C or SIGTERM saves and prints the
+    What is not given follows the data, and each decision is printed. A probe predicts time, memory and cost before the
+    run starts. Ctrl-C or SIGTERM saves and prints the
     command that resumes.
     """
 
