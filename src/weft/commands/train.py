@@ -25,8 +25,7 @@ class Arguments(running.Flags):
     """Train a network: weft train digits --model mlp --epochs 5 --output RUN
 
     What is not given follows the data, and each decision is printed. A probe predicts time, memory and cost before the
-    run starts. Ctrl-C or SIGTERM saves and prints the
-    command that resumes.
+    run starts. Ctrl-C or SIGTERM saves and prints the command that resumes.
     """
 
     config: Annotated[RunConfig, arg(name="")] = field(default_factory=RunConfig)
