@@ -15,7 +15,7 @@ from weft.studies.compare.comparison import ComparisonConfig
 
 COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),
-    "how long": ("epochs", "seeds", "trials"),
+    "how long": ("time", "epochs", "seeds", "trials"),
     "how": ("img_size", "flip", "batch_size"),
     "where": ("output", "jobs"),
 }
@@ -24,7 +24,7 @@ COMMON = {
 @configure(OmitArgPrefixes)
 @dataclass(frozen=True)
 class Arguments:
-    """Compare networks on a source: weft compare digits, or weft compare FOLDER --match seconds --amount 4m
+    """Compare networks on a source: weft compare digits, or weft compare FOLDER --time 20m
 
     Every candidate has the same size or training time and the same number of trials; the controls and a classical
     baseline are in by default. Ends with a leaderboard and report.html. The same command goes on where it was

@@ -19,6 +19,10 @@ from weft.errors import WeftError
 LARGEST = 1 << 24  # of any number of channels, words or pixels in a row; a stored configuration can ask for anything
 
 
+class TooNarrow(WeftError):
+    """A width below what a family can be built with."""
+
+
 class SideMismatch(WeftError):
     """An image whose side is no multiple of the patch's."""
 
@@ -168,7 +172,7 @@ def check_projections(widths: tuple[int, ...]) -> None:
     """Refuse what crashes: oneDNN, in torch 2.13, corrupts memory in the backward of a strided 1×1 convolution with
     fewer than 8 channels in channels-last order."""
     if min(widths) < 8:
-        raise WeftError(f"a width of {min(widths)} is too small for projection shortcuts; use at least 8")
+        raise TooNarrow(f"a width of {min(widths)} is too small for projection shortcuts; use at least 8")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

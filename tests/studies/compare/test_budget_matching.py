@@ -49,9 +49,13 @@ def test_a_solved_network_keeps_its_family_and_its_proportions():
     assert found.token_dim / found.dim == pytest.approx(named.token_dim / named.dim, abs=0.05)
 
 
-def test_a_budget_between_two_sizes_is_refused_with_the_nearest():
-    with pytest.raises(Unmatched, match=r"900 .* 865;.* --amount"):
-        solve(sized("rcnn_96"), "params", 900)
+def test_a_budget_between_two_sizes_gets_the_nearest():
+    assert total_parameters(solve(sized("rcnn_96"), "params", 900)) == 865
+
+
+def test_a_width_that_is_too_narrow_to_be_built_is_not_the_smallest():
+    photos = configured("resnet18", img_size=(96, 96), num_classes=5)
+    assert total_parameters(solve(photos, "params", 5e6)) == pytest.approx(5e6, rel=0.03)
 
 
 def test_a_budget_below_the_smallest_size_names_what_it_would_need():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from studies.fabricated import facts
@@ -56,9 +58,27 @@ def test_sizes_are_three_budgets_of_every_family():
     assert candidates["vit×4"] == pytest.approx(4e5, rel=0.03) and candidates["vit/4"] == pytest.approx(2.5e4, rel=0.03)
 
 
-def test_a_candidate_that_cannot_meet_the_budget_is_named():
-    with pytest.raises(WeftError, match=r"^rcnn_96 .* 900 "):
-        make_candidates(facts(), "mlp,rcnn_96", "params", 900)
+def test_a_candidate_that_cannot_meet_the_budget_is_left_out_and_named():
+    notes: list[str] = []
+    candidates = make_candidates(facts(), "mlp,rcnn_96", "params", 900, notes=notes)
+    assert "rcnn_96" in [candidate.name for candidate in candidates]
+    assert any(note.startswith("rcnn_96 has 865 parameters: the nearest to 900") for note in notes)
+    left = make_candidates(facts(), "mlp,vit_nano_p4_32", "params", 200, False, False, notes)
+    assert [candidate.name for candidate in left] == ["mlp"]
+    assert any(note.startswith("left out: vit_nano_p4_32 cannot meet 200") for note in notes)
+
+
+def test_a_comparison_of_which_no_network_is_left_is_refused():
+    with pytest.raises(WeftError, match=r"^vit_nano_p4_32 .* 100 "):
+        make_candidates(facts(), "vit_nano_p4_32", "params", 100, with_controls=False)
+
+
+@pytest.mark.parametrize("side", [1, 7, 8, 16, 33, 96, 128, 224, 500])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_of_any_side_have_candidates(side: int, channels: int):
+    where = dataclasses.replace(facts(), shape={"img_size": (side, side), "in_chans": channels})
+    candidates = make_candidates(where, "families", "params", None, notes=[])
+    assert {"mlp", "hog+logistic"} < {candidate.name for candidate in candidates}
 
 
 @pytest.mark.parametrize("models, said", [("mixr", "did you mean"), ("mlp,mlp", "different names"), (" , ", "preset")])

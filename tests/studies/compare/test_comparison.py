@@ -17,7 +17,14 @@ import pytest
 from studies.fabricated import asked, facts, make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
-from weft.studies.compare.comparison import compare, earlier, require_same_source
+from weft.studies.compare.comparison import (
+    ComparisonConfig,
+    compare,
+    decided,
+    earlier,
+    require_same_source,
+    with_batch,
+)
 from weft.studies.compare.mcnemar import compare_two
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
@@ -162,3 +169,17 @@ def test_the_folder_of_a_comparison_on_other_data_is_refused(tmp_path: Path):
     require_same_source(stored, replace(facts(), name="../digits", fingerprint="a"), tmp_path)
     require_same_source(stored, replace(facts(), name="digits", fingerprint="b"), tmp_path)
     require_same_source({}, facts(), tmp_path)
+
+
+@pytest.mark.parametrize(("rows", "curve", "size"), [(12, False, 4), (64, False, 8), (300, True, 4), (1295, False, 64)])
+def test_the_batch_is_held_by_the_rows_several_times(rows: int, curve: bool, size: int):
+    config = with_batch(ComparisonConfig(learning_curve=curve), rows)
+    assert config.optimisation.batch_size == size
+
+
+def test_a_source_of_ones_own_is_compared_for_a_quarter_of_an_hour_unless_something_else_was_said():
+    assert decided(ComparisonConfig(source="photos")).time == "15m"
+    assert decided(ComparisonConfig(source="digits")).match == "params"
+    assert decided(ComparisonConfig(source="photos", epochs=3)).match == "params"
+    assert decided(ComparisonConfig(source="photos", time="1m")).time == "1m"
+    assert decided(ComparisonConfig(source="photos", match="macs")).time is None

@@ -67,3 +67,19 @@ def test_a_baseline_without_seeds_does_not_make_a_claim_preliminary():
 def test_the_recommendation_is_the_cheapest_that_is_not_shown_to_be_worse(shares, said: str):
     candidates = [candidate("large", "attention", shares[0], cost=9.0), candidate("small", "mlp", shares[1], cost=1.0)]
     assert said in recommend(candidates)
+
+
+def test_nothing_is_advised_that_is_shown_to_be_worse_than_another():
+    """The validation split may put first what the test split shows to be worse; ties go to no one there."""
+    candidates = [
+        candidate("mixer", "mlp", 0.69, validation=0.9, cost=1.0),
+        candidate("mlp", "mlp", 0.70, validation=0.8, cost=2.0),
+        candidate("resnet", "convolution", 0.95, validation=0.9, cost=3.0),
+    ]
+    assert recommend(candidates).startswith("Use resnet:")
+
+
+def test_the_classical_baseline_is_not_said_to_be_of_equal_size():
+    candidates = [candidate("mlp", "mlp", 0.95), candidate("HOG", "classical", 0.8, 1, fixed=True)]
+    (verdict,) = answer(candidates, "points", "params")
+    assert "at equal" not in verdict.sentence

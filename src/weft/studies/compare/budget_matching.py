@@ -8,6 +8,7 @@ width and the next. Proportions stay those of the named size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
 from math import lcm
@@ -27,10 +28,12 @@ from weft.networks.config import (
     SideMismatch,
     TextConvConfig,
     TokenConfig,
+    TooNarrow,
 )
 from weft.networks.measure.cost import total_macs, total_parameters
 
 TOLERANCE = 0.03
+FARTHEST = 0.5  # share of the budget by which a candidate may miss it, with a note
 MEASURES: dict[str, tuple[Callable[[NetworkConfig], int], str]] = {
     "params": (total_parameters, "parameters"),
     "macs": (total_macs, "multiply-adds"),
@@ -51,7 +54,8 @@ class Shape:
 
 
 def solve(config: NetworkConfig, match: str, budget: float) -> NetworkConfig:
-    """The network of this family whose count is within 3 % of the budget and whose depth is nearest its proportions."""
+    """The network of this family whose count is within 3 % of the budget and whose depth is nearest its proportions;
+    or the one nearest to the budget, if that misses it by no more than half."""
     count, words = MEASURES[match]
     closest = None
     for depth in depths(config, budget / max(count(config), 1)):
@@ -66,6 +70,8 @@ def solve(config: NetworkConfig, match: str, budget: float) -> NetworkConfig:
         least = count(resized(config, Shape(1, 0, 1)))
         raise Unmatched(f"cannot meet {budget:,.0f} {words}: its smallest size has {least:,}; raise --amount to that")
     near = count(closest)
+    if abs(near - budget) <= FARTHEST * budget:
+        return closest
     raise Unmatched(f"cannot meet {budget:,.0f} {words} within 3 %: its nearest size has {near:,}; use --amount {near}")
 
 
@@ -85,7 +91,10 @@ def fitted(
     """The largest size of this depth within the budget, or one step above it if that is nearer; None if all exceed."""
 
     def size(width: int, extra: int) -> int:
-        return count(resized(config, Shape(width, extra, depth)))
+        try:
+            return count(resized(config, Shape(width, extra, depth)))
+        except TooNarrow:  # to be a network at all
+            return 0
 
     if size(1, 0) > budget * (1 + TOLERANCE):
         return None
@@ -96,7 +105,12 @@ def fitted(
         width = max(width, 1)
         extra = largest(lambda extra: size(width, extra) <= budget)
         choices = [Shape(width, extra, depth), Shape(width, extra + 1, depth)]
-    sized = [resized(config, shape) for shape in choices]
+    sized = []
+    for shape in choices:
+        with suppress(TooNarrow):
+            sized.append(resized(config, shape))
+    if not sized:
+        return None
     return min(sized, key=lambda candidate: abs(count(candidate) - budget))
 
 

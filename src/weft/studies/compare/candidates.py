@@ -29,7 +29,7 @@ from weft.networks.config import (
     TokenConfig,
 )
 from weft.networks.registry import REGISTRY, configured
-from weft.studies.compare.budget_matching import MEASURES, Unmatched, solve
+from weft.studies.compare.budget_matching import MEASURES, TOLERANCE, Unmatched, solve
 from weft.studies.statistics.verdicts import Group
 
 Preset = Literal["families", "mixers", "gates", "sizes"]
@@ -150,18 +150,35 @@ def controls(facts: Facts) -> list[tuple[str, str, Changes]]:
 
 
 def make_candidates(
-    facts: Facts, models: str, match: str, budget: float | None, with_controls: bool = True, classical: bool = True
+    facts: Facts,
+    models: str,
+    match: str,
+    budget: float | None,
+    with_controls: bool = True,
+    classical: bool = True,
+    notes: list[str] | None = None,
 ) -> list[Candidate]:
-    """All candidates of a comparison, each at the budget; one that cannot meet it is refused by name."""
+    """All candidates of a comparison, each at the budget. One that cannot be built for these data or meets the budget
+    from afar alone is told of in `notes`; refused only where no network is left."""
     wanted = chosen(facts, models) + (controls(facts) if with_controls else [])
     shares = {"": 1.0} if models != "sizes" else {"/4": 0.25, "": 1.0, "×4": 4.0}
     if budget is None and match in MEASURES:
         budget = default_budget(facts, match)
-    candidates = [
-        make_candidate(facts, name + mark, model, changes, match, budget * share if budget else None)
-        for name, model, changes in wanted
-        for mark, share in (shares.items() if not name.startswith("control") else [("", 1.0)])
-    ]
+    candidates, told, refusals = [], [] if notes is None else notes, []
+    for name, model, changes in wanted:
+        for mark, share in shares.items() if not name.startswith("control") else [("", 1.0)]:
+            amount = budget * share if budget else None
+            try:
+                made = make_candidate(facts, name + mark, model, changes, match, amount)
+            except WeftError as error:
+                refusals.append(error)
+                told.append(f"left out: {error}")
+                continue
+            candidates.append(made)
+            if amount and match in MEASURES and abs(made.count[match] / amount - 1) > TOLERANCE:
+                told.append(f"{made.name} has {made.count[match]:,} {MEASURES[match][1]}: the nearest to {amount:,.0f}")
+    if refusals and not any(candidate.group != "control" for candidate in candidates):
+        raise refusals[0]
     if classical:
         candidates.append(Candidate(CLASSICAL[facts.modality], CLASSICAL[facts.modality], "classical"))
     return candidates

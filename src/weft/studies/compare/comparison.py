@@ -41,6 +41,8 @@ from weft.training.storage.run_folder import RunFolder
 
 STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
 EPOCHS = 10
+USUAL_TIME = "15m"  # of a comparison on a source of one's own
+BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
 EVALUATIONS = 15  # points of a run's curve on the validation split
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
 TRIALS = 3
@@ -57,13 +59,15 @@ class ComparisonConfig:
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     models: str = "families"
     """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
-    match: Literal["params", "macs", "seconds", "none"] = "params"
-    """Quantity held equal: parameters, multiply-adds, seconds of training, or nothing."""
+    match: Literal["params", "macs", "seconds", "none"] | None = None
+    """Quantity held equal: parameters, multiply-adds, seconds of training, or nothing; by default the seconds where a
+    time decides, else the parameters."""
     amount: str | None = None
     """How much of it: 100k, 1M or 2e6 parameters or multiply-adds, 90s or 4m of training a run; by default what suits
     the inputs' size."""
     time: str | None = None
-    """Wall time of the whole comparison, such as 20m: every run trains for an equal part of it (--match seconds)."""
+    """Wall time of the whole comparison, such as 20m: every run trains for an equal part of it. By default 15m, unless
+    --match, --epochs, --steps or an embedded source says otherwise."""
     seeds: Count = 3
     """Runs of each candidate; below 5, verdicts that claim a difference are called preliminary."""
     trials: Natural | None = None
@@ -83,7 +87,7 @@ class ComparisonConfig:
     reading: ReadingConfig = ReadingConfig()
     transform: TransformConfig = TransformConfig()
     augment: AugmentConfig = AugmentConfig()
-    optimisation: OptimisationConfig = OptimisationConfig(batch_size=64)
+    optimisation: OptimisationConfig = OptimisationConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     execution: ExecutionConfig = ExecutionConfig()
 
@@ -128,6 +132,7 @@ def quantity(text: str) -> float:
 def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
     """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
     overhead = Overhead(folder)
+    asked = decided(asked)
     whole, asked = asked.time, timed(asked, 1.0)
     with (
         driving(folder),
@@ -136,9 +141,13 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         before = earlier(folder, say)
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         require_same_source(before, facts, folder)
-        candidates = make_candidates(facts, asked.models, asked.match, asked.count(), asked.controls, asked.baseline)
+        asked, notes = with_batch(asked, facts.rows), list(facts.notes)
+        named = (asked.models, asked.match or "none", asked.count(), asked.controls, asked.baseline)
+        candidates = make_candidates(facts, *named, notes)
+        facts = replace(facts, notes=notes)
         if whole is not None:
-            asked = timed(replace(asked, match="params", amount=None, time=whole), share_of_a_run(asked, candidates))
+            asked = timed(replace(asked, match=None, amount=None, time=whole), share_of_a_run(asked, candidates))
+            say(f"{whole} in all: {asked.amount} of training for each run (--time)")
         study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
         study.save()
         announce(study, say)
@@ -157,6 +166,24 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
             study = replace(study, overhead=spent)
             study.save()
     return study
+
+
+def decided(asked: ComparisonConfig) -> ComparisonConfig:
+    """What is held equal and for how long, where nothing was said about it."""
+    if asked.match is not None or asked.time is not None:
+        return asked
+    if asked.source in EMBEDDED or asked.epochs is not None or asked.steps is not None or asked.amount is not None:
+        return replace(asked, match="params")
+    return replace(asked, time=USUAL_TIME)
+
+
+def with_batch(asked: ComparisonConfig, rows: int) -> ComparisonConfig:
+    """A batch that the training rows, or the smallest part of them in a learning curve, hold several times."""
+    if asked.optimisation.batch_size is not None:
+        return asked
+    fewest = max(2, int(rows * (min(SHARES) if asked.learning_curve else 1)))
+    size = min(fewest, max(SMALLEST, min(BATCH, 2 ** int(math.log2(max(1, fewest / BATCHES))))))
+    return replace(asked, optimisation=replace(asked.optimisation, batch_size=size))
 
 
 def timed(asked: ComparisonConfig, share: float) -> ComparisonConfig:
@@ -227,7 +254,9 @@ def plan_comparison(
         if len(candidates) > 3
         else f"on {facts.name}"
     )
-    return Study(folder, title, facts, candidates, jobs, asked.match, budget_words(asked, candidates), command)
+    return Study(
+        folder, title, facts, candidates, jobs, asked.match or "none", budget_words(asked, candidates), command
+    )
 
 
 def with_fraction(config: RunConfig, share: float) -> RunConfig:
@@ -240,6 +269,7 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
         return f"{asked.amount} of training each"
     if asked.match == "none":
         return "each at its named size"
+    assert asked.match is not None
     counts = [candidate.count[asked.match] for candidate in candidates if asked.match in candidate.count]
     words = {"params": "parameters", "macs": "multiply-adds"}[asked.match]
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
@@ -268,7 +298,7 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
     """Steps of every run, the same on any share of the rows."""
     if asked.steps is not None:
         return asked.steps
-    an_epoch = max(1, rows // asked.optimisation.batch)
+    an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
     if asked.epochs is not None:
         return max(1, math.ceil(asked.epochs * an_epoch))
     return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
@@ -276,7 +306,7 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
 
 def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
     """Steps between evaluations, in whole epochs, that give a curve of about fifteen points."""
-    an_epoch = max(1, rows // asked.optimisation.batch)
+    an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
     return an_epoch * max(1, round(steps / an_epoch / EVALUATIONS))
 
 

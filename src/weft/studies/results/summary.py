@@ -24,6 +24,7 @@ from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, r
 from weft.training.config import RunConfig
 from weft.training.storage import yaml_file
 
+UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
 POINTS = 200  # of a drawn curve: more than a screen shows
 
 
@@ -65,7 +66,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         ),
         "unit": unit,
         "recommendation": recommend(judged),
-        "verdicts": [as_row(verdict) for verdict in answer(judged, unit, study["match"])],
+        "verdicts": [as_row(verdict) for verdict in answer(judged, unit, held_equal(collection))],
         "rows": rows,
         "pairs": pairs(judged),
         "curves": {
@@ -80,6 +81,13 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "environment": environment(whole),
         "problems": problems,
     }
+
+
+def held_equal(collection: Collection) -> str:
+    """What the networks have the same of, if they do: several sizes of one family do not."""
+    match: str = collection.study["match"]
+    counts = [candidate.count[match] for candidate in collection.candidates if candidate.count.get(match)]
+    return "none" if counts and max(counts) > UNEQUAL * min(counts) else match
 
 
 def called(source: str) -> str:
@@ -105,13 +113,13 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
 def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:
     """A candidate as the statistics see it, or None if no run of it finished.
 
-    Cost is the time of training; where that is equal by design, what a prediction takes.
+    Cost is the time of training, all cores counted; where that is equal by design, what a prediction takes.
     """
     done = [result for result in results if result.finished]
     if not done:
         return None
     validation = float(np.mean([validation_metric(result) for result in done]))
-    cost = mean([NUMBERS["macs" if match == "seconds" else "seconds"](result.record) for result in done]) or 0.0
+    cost = mean([NUMBERS["macs" if match == "seconds" else "core_seconds"](result.record) for result in done]) or 0.0
     return JudgedCandidate(
         candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed
     )

@@ -8,6 +8,7 @@ correction, so that one leaves 0 out exactly where a difference is claimed.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -97,7 +98,8 @@ def judge(
     """The verdict on one difference, as a sentence."""
     shown = p < SIGNIFICANCE
     preliminary = shown and too_few(first, second)
-    change = f"{signed(estimate.mean, unit)} {what}{matched(match)} ({first.name} against {second.name})"
+    equal = "" if "classical" in (first.group, second.group) else matched(match)  # which has the size it has
+    change = f"{signed(estimate.mean, unit)} {what}{equal} ({first.name} against {second.name})"
     interval = f"corrected 95 % interval {spread(estimate, unit)}"
     if shown:
         few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
@@ -108,21 +110,25 @@ def judge(
 
 
 def recommend(candidates: list[JudgedCandidate]) -> str:
-    """Which candidate to use: the cheapest of those that are not shown to be worse than the best."""
-    leader = best(candidates)
-    if leader is None or len(candidates) < 2:
+    """Which candidate to use: the cheapest of those that no other is shown to be better than."""
+    if len(candidates) < 2:
         return ""
-    others = [candidate for candidate in candidates if candidate is not leader]
-    estimates = [difference(leader.scores, candidate.scores) for candidate in others]
-    adjusted = holm([estimate.p for estimate in estimates])
-    pairs = list(zip(others, estimates, adjusted, strict=True))
-    equal = [leader, *(candidate for candidate, estimate, p in pairs if p >= SIGNIFICANCE or estimate.mean < 0)]
+    pairs = list(itertools.combinations(candidates, 2))
+    estimates = [difference(first.scores, second.scores) for first, second in pairs]
+    worse = {
+        (second if estimate.mean > 0 else first).name
+        for (first, second), estimate, p in zip(pairs, estimates, holm([e.p for e in estimates]), strict=True)
+        if p < SIGNIFICANCE
+    }
+    equal = [candidate for candidate in candidates if candidate.name not in worse]
+    if not equal:  # each is shown to be worse than another: then nothing is advised
+        return ""
     cheapest = min(equal, key=lambda candidate: candidate.cost)
-    few = "" if all(not too_few(leader, candidate) for candidate in others) else " Preliminary: few seeds."
+    few = " Preliminary: few seeds." if too_few(*candidates) else ""
     if len(equal) == 1:
-        return f"Use {leader.name}: it is shown to be better than every other candidate.{few}"
+        return f"Use {cheapest.name}: it is shown to be better than every candidate that comes near it.{few}"
     rest = ", ".join(sorted(candidate.name for candidate in equal if candidate is not cheapest))
-    return f"Use {cheapest.name}: the cheapest of the candidates not shown to be worse than the best ({rest}).{few}"
+    return f"Use {cheapest.name}: the cheapest of the candidates that none is shown to be better than ({rest}).{few}"
 
 
 def too_few(*candidates: JudgedCandidate) -> bool:
