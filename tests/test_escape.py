@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft import terminal
-from weft.commands.main import main
+from weft.commands.main import complain, main
 from weft.terminal import CsvWriter, for_page, for_spreadsheet, for_terminal
 
 HOSTILE = "[/b][red]\x1b[31m\x9b1m\u202egnp.\ud800\x07 :smile: <b>"
@@ -29,6 +29,35 @@ def test_what_would_act_on_a_terminal_is_written_out():
     assert for_terminal(HOSTILE) == SHOWN
     assert for_terminal("naïve שלום 日本 😀\tand\r\nmore\n") == "naïve שלום 日本 😀\tand\r\nmore\n"
     assert for_page('\x1b"<') == "\\u001b&quot;&lt;"
+
+
+HEBREW, ARABIC = "\u05e9\u05dc\u05d5\u05dd 3 \u05e2\u05d5\u05dc\u05dd", "\u0645\u0631\u062d\u0628\u0627"
+
+
+def test_marks_of_direction_are_written_out_and_words_from_right_to_left_stay_in_their_places():
+    assert for_terminal("a\u200eb\u200fc\u061cd") == "a\\u200eb\\u200fc\\u061cd"
+    told = f"the classes {HEBREW}, {ARABIC}: 0.93"
+    apart = f"the classes \u2068{HEBREW}\u2069, \u2068{ARABIC}\u2069: 0.93"
+    assert terminal.isolated(told) == apart
+    assert for_page(told) == terminal.shown(told) == apart
+    assert terminal.isolated("naïve 日本 😀 12 - 'a'") == "naïve 日本 😀 12 - 'a'"
+
+
+def test_words_are_isolated_on_terminals_and_left_alone_for_programs(monkeypatch: pytest.MonkeyPatch):
+    from rich.table import Table
+
+    table = Table("class", "rows", box=None)
+    table.add_row(HEBREW, "12")
+    for stream, expected in ((Tty(), f"\u2068{HEBREW}\u2069"), (io.StringIO(), HEBREW)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with terminal.text_is_text():
+            print(HEBREW)
+            terminal.console(width=40).print(table)
+            terminal.console(width=40).print(HEBREW)
+        complain(HEBREW)
+        printed = stream.getvalue()
+        assert printed.count(expected) == 4 and printed.count("\u2068") == (4 if stream.isatty() else 0)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\r")))

@@ -18,7 +18,8 @@ from typing import Any, TextIO
 
 NARROWEST = 20  # columns of a terminal; some say that they have none
 NEAREST = {"×": "x", "…": "...", "–": "-", "—": "-", "−": "-", "•": "*", "‖": "|", "±": "+-", "µ": "u", "²": "^2",
-           "≤": "<=", "≥": ">=", "→": "->", "█": "#", "✗": "x", "’": "'", "“": '"', "”": '"', "\xa0": " "}  # fmt: skip
+           "≤": "<=", "≥": ">=", "→": "->", "█": "#", "✗": "x", "’": "'", "“": '"', "”": '"', "\xa0": " ",
+           "\u2068": "", "\u2069": ""}  # fmt: skip
 """What stands for letters of weft's own sentences where the terminal has ASCII only."""
 
 
@@ -35,6 +36,7 @@ def console(**options: Any) -> Any:
             raise BrokenPipeError  # which the command takes for an end, where rich would exit with 1
 
     options = {"file": plain(sys.stdout), "highlight": False, **options}
+    options["file"] = Isolating(options["file"])  # once it is cut into lines and columns
     made = Terminal(markup=False, emoji=False, **options)
     made.width = max(made.width, NARROWEST)
     return made
@@ -47,7 +49,7 @@ class Escaped:
         self.rich_proxied_file = stream  # the attribute by which rich finds the stream to write its own codes to
 
     def write(self, text: str) -> int:
-        self.rich_proxied_file.write(for_terminal(text))
+        self.rich_proxied_file.write(for_stream(text, self.rich_proxied_file))
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:
@@ -56,6 +58,20 @@ class Escaped:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.rich_proxied_file, name)
+
+
+class Isolating:
+    """A stream on which, where it is a terminal, words from right to left turn nothing around them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(isolated(text) if self._stream.isatty() else text)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager
@@ -103,14 +119,21 @@ def _nearest(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = error.object[error.start : error.end]
-    found = (NEAREST.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in letters)
-    return "".join(found), error.end
+    written = (NEAREST.get(letter, letter).encode("ascii", "backslashreplace").decode() for letter in letters)
+    return "".join(written), error.end
 
 
 # ---- Text from outside (labels, file names, texts, settings of strangers' runs), shown as text wherever it goes.
 
-_UNSAFE = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]|\r(?!\n)")
+_UNSAFE = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]|\r(?!\n)"
+)
 """Control characters but for tabs and line ends, what turns the direction of writing, and halves of characters."""
+_RIGHT_TO_LEFT = (
+    "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"  # Hebrew, Arabic, …
+)
+_TURNED = re.compile(f"[{_RIGHT_TO_LEFT}](?:[{_RIGHT_TO_LEFT}\\d '-]*[{_RIGHT_TO_LEFT}])?")
+ISOLATE, END = "\u2068", "\u2069"
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # how a cell begins that a spreadsheet would compute
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
@@ -120,6 +143,19 @@ def for_terminal(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def isolated(text: str) -> str:
+    """Text whose words from right to left turn nothing around them: numbers and names beside them keep their places.
+
+    None of weft's own words are such, so these are from outside, wherever they stand in a sentence.
+    """
+    return text if text.isascii() else _TURNED.sub(lambda found: f"{ISOLATE}{found[0]}{END}", text)
+
+
+def for_stream(text: str, stream: Any) -> str:
+    """Text for standard output or errors: for people where it is a terminal, letter for letter for programs."""
+    return isolated(for_terminal(text)) if stream.isatty() else for_terminal(text)
+
+
 def whole(text: str) -> str:
     r"""Text that every file can hold: bytes of a file's name that are no letters are written as \udcff."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -127,12 +163,12 @@ def whole(text: str) -> str:
 
 def for_page(text: object) -> str:
     """Text for HTML and SVG, between tags or inside of an attribute."""
-    return html.escape(for_terminal(str(text)))
+    return html.escape(isolated(for_terminal(str(text))))
 
 
 def shown(value: Any) -> Any:
     """What a template is to escape: text without control characters; anything else, markup too, as it is."""
-    return for_terminal(value) if type(value) is str else value
+    return isolated(for_terminal(value)) if type(value) is str else value
 
 
 def for_spreadsheet(cell: Any) -> Any:

@@ -21,7 +21,7 @@ from weft import __version__, machine
 from weft.errors import Interrupted, WeftError, WorkFailed, nearest
 from weft.imported import trust
 from weft.supervision import supervise
-from weft.terminal import for_terminal, take_any_letter, text_is_text
+from weft.terminal import for_stream, take_any_letter, text_is_text
 
 if TYPE_CHECKING:
     from weft.training.storage.run_folder import RunFolder
@@ -138,12 +138,12 @@ def attempt(words: list[str], debug: bool) -> int:
 def complain(sentence: str) -> None:
     """One line on standard error, which may be closed or full as well."""
     with suppress(OSError):
-        print("weft: " + for_terminal(" ".join(sentence.split())), file=sys.stderr, flush=True)
+        print("weft: " + for_stream(" ".join(sentence.split()), sys.stderr), file=sys.stderr, flush=True)
 
 
 def warning_line(message: Warning | str, *_: Any) -> str:
     """A warning as people read it, without the line of code that raised it."""
-    return f"weft: {for_terminal(' '.join(str(message).split()))}\n"
+    return f"weft: {for_stream(' '.join(str(message).split()), sys.stderr)}\n"
 
 
 def leave(stream: TextIO) -> None:
