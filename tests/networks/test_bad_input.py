@@ -73,6 +73,7 @@ def test_an_unknown_family_gets_the_list() -> None:
         ("vit_nano_p4_32", {"mixer": "halo", "heads": 5}, "192 channels cannot be shared by 5 heads"),
         ("vit_nano_p4_32", {"mixer": "halo"}, "'halo' shows the class token nothing; use class_token=False"),
         ("bert_tiny", {"mixer": "halo"}, "'halo' takes no mask, so padding would change what a text means"),
+        ("deit_pico_distilled_p4_32", {"pool": "mean"}, "read at its two tokens; use class_token=True, pool='token'"),
         ("mlp", {"img_size": None}, None),
     ],
 )

@@ -46,6 +46,7 @@ FAMILIES: dict[str, tuple[type[NetworkConfig], str]] = {  # family: its configur
     "bit": (configs.BiTConfig, "bit:BiT"),
     "halonet": (configs.HaloNetConfig, "halonet:HaloNet"),
     "vit": (configs.ImageTokensConfig, "vit:ViT"),
+    "deit": (configs.ImageTokensConfig, "vit:DistilledViT"),
     "hybrid": (configs.ImageTokensConfig, "vit:Hybrid"),
     "mixer": (configs.ImageTokensConfig, "mixer:Mixer"),
     "text_mixer": (configs.TextTokensConfig, "mixer:TextMixer"),

@@ -148,7 +148,7 @@ def translated(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> di
     theirs, ours = classes_of(adapter, checkpoint), own["head.bias"].numel() if "head.bias" in own else 0
     if theirs != ours:
         stored = {name: tensor for name, tensor in stored.items() if name not in adapter.head}
-        wanted = [name for name in wanted if not name.startswith("head.")]
+        wanted = [name for name in wanted if not name.startswith(("head.", "head_dist."))]
         state, kind = ("its head starts fresh", StartsFresh) if ours else ("the head is left out", LeftOut)
         warn(f"{checkpoint.origin} has {theirs or 'no'} classes and the network {ours or 'none'}: {state}", kind)
     rules = list(adapter.rules(wanted))
