@@ -42,6 +42,7 @@ IMAGES: dict[str, dict[str, Any]] = {
     "bit_nano_32": {**_IMAGE, "layers": (1, 1), "widths": (8, 8)},
     "halonet_nano_32": {**_IMAGE, "stages": ("c", "ac"), "widths": (8, 8), "heads": (2, 2)},
     "vit_nano_p4_32": {**_IMAGE_TOKENS, "heads": 2},
+    "deit_pico_distilled_p4_32": {**_IMAGE_TOKENS, "heads": 2},
     "vit_nano_resnet20_32": {**_IMAGE_TOKENS, "stem_layers": (1, 1, 1), "stem_widths": (8, 8, 8)},
     "mixer_nano_p4_32": {**_IMAGE_TOKENS, "token_dim": 12},
     "gmlp_nano_p4_32": _IMAGE_TOKENS,

@@ -74,6 +74,8 @@ EFFICIENTNET = {  # T1
     "lite4": 13_006_568,
 }
 
+DEIT = {"tiny": 5_910_800, "base": 87_338_192}  # T5
+
 LARGE = {  # T2, T3, T4
     "dm_nfnet_f0": 71_489_284,
     "dm_nfnet_f1": 132_634_256,
@@ -162,6 +164,13 @@ def test_text_gmlp_without_split_and_the_base_sizes() -> None:
 def test_vit(name: str) -> None:
     """A3: class token, learned positions, 1000 classes."""
     assert count(on_meta(f"vit_{name}")) == VIT[name]
+
+
+@pytest.mark.parametrize("size", DEIT)
+def test_distilled_deit(size: str) -> None:
+    """T5: a token, its position and a head more than the plain one, which is ViT."""
+    assert count(on_meta(f"deit_{size}_distilled_patch16_224")) == DEIT[size]
+    assert count(on_meta(f"deit_{size}_patch16_224")) == VIT[f"{size}_patch16_224"]
 
 
 @pytest.mark.parametrize("depth", RESNET)

@@ -273,7 +273,8 @@ def test_every_network_answers_the_same_few_methods(name: str) -> None:
     assert torch.equal(network.forward_head(features, **mask), logits)
     pooled = network.forward_head(features, **mask, pre_logits=True)
     assert pooled.shape == (6, network.head_inputs)
-    assert torch.equal(network.get_classifier()(pooled), logits)
+    if network.config.family != "deit":  # which has two heads for two tokens
+        assert torch.equal(network.get_classifier()(pooled), logits)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -29,6 +29,7 @@ ONE_OF_EACH = [
     "halonet50ts",
     "halonet_nano_32",
     "vit_tiny_patch16_224",
+    "deit_tiny_distilled_patch16_224",
     "vit_nano_resnet20_32",
     "mixer_s32_224",
     "control_identity_p4_32",

@@ -126,10 +126,18 @@ def heads_of(kind: str, heads: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "name",
-    ["efficientnet_b2", "tf_efficientnet_lite4", "dm_nfnet_f1", "resnetv2_50x3_bit", "halonet26t", "halonet50ts"],
+    [
+        "efficientnet_b2",
+        "tf_efficientnet_lite4",
+        "dm_nfnet_f1",
+        "resnetv2_50x3_bit",
+        "halonet26t",
+        "halonet50ts",
+        "deit_tiny_distilled_patch16_224",
+    ],
 )
 def test_named_sizes_have_timms_tensors(name: str) -> None:
-    """T1–T4: saved in timm's layout, every tensor has timm's name and shape, and none is left over."""
+    """T1–T5: saved in timm's layout, every tensor has timm's name and shape, and none is left over."""
     with torch.device("meta"):
         theirs, ours = timm.create_model(name), weft.create_model(name)
     stored = {key: tensor.shape for key, tensor in foreign_tensors(ours, "timm").items()}

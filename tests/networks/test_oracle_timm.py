@@ -9,13 +9,15 @@ import torch
 from torch import nn
 
 import weft
-from networks.same_as_timm import SHARED, assert_same
+from networks.same_as_timm import SHARED, assert_same, images, randomise
 from oracles import import_timm
 from weft.networks.base.network import Network
+from weft.networks.weights import load_weights
 
 timm = import_timm()
 
 from timm.layers import GatedMlp  # noqa: E402  (after the shim)
+from timm.models.deit import VisionTransformerDistilled  # noqa: E402
 from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock  # noqa: E402
 from timm.models.resnet import BasicBlock, Bottleneck, ResNet  # noqa: E402
 from timm.models.vision_transformer import VisionTransformer  # noqa: E402
@@ -50,13 +52,19 @@ def named(name: str) -> tuple[nn.Module, Network]:
     return timm.create_model(name), weft.create_model(name)
 
 
-SMALL = {"mixer": small_mixer, "gmlp": small_gmlp, "vit": small_vit}
+def small_deit() -> tuple[nn.Module, Network]:
+    theirs = VisionTransformerDistilled(img_size=(8, 12), patch_size=4, embed_dim=24, depth=3, num_heads=4, **SHARED)
+    shape: dict[str, Any] = {"img_size": (8, 12), "depth": 3, "dim": 24, "heads": 4, "hidden_dim": 96}
+    return theirs, weft.create_model("deit_pico_distilled_p4_32", **shape, **SHARED)
+
+
+SMALL = {"deit": small_deit, "mixer": small_mixer, "gmlp": small_gmlp, "vit": small_vit}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("family", SMALL)
 def test_token_networks_equal_timm(family: str, dtype: torch.dtype) -> None:
-    """M1, M2, A3, at non-square sizes, odd channels and classes."""
+    """M1, M2, A3, T5, at non-square sizes, odd channels and classes."""
     assert_same(*SMALL[family](), dtype)
 
 
@@ -65,6 +73,17 @@ def test_token_networks_equal_timm(family: str, dtype: torch.dtype) -> None:
 def test_resnet_equals_timm(block: str, train: bool) -> None:
     """C4, with running statistics and with the batch's own."""
     assert_same(*small_resnet(block), torch.float64, train=train)
+
+
+def test_the_two_heads_of_deit_are_timms() -> None:
+    """T5: apart in training, their mean in use."""
+    theirs, ours = small_deit()
+    randomise(theirs)
+    load_weights(ours, theirs.state_dict())
+    theirs.set_distilled_training(True)
+    x = images(ours, 2, torch.float32)
+    for want, got in zip(theirs.train()(x), ours.forward_heads(ours.forward_features(x)), strict=True):
+        torch.testing.assert_close(got, want)
 
 
 @pytest.mark.parametrize("name", ["mixer_s16_224", "gmlp_ti16_224", "vit_tiny_patch16_224", "resnet18"])

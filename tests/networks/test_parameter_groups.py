@@ -13,7 +13,7 @@ from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d)
 
-SPARED = ("table", "height_rel", "width_rel", "class_token", "gain", "skipinit_gain")
+SPARED = ("table", "height_rel", "width_rel", "class_token", "distill_token", "gain", "skipinit_gain")
 
 
 def split(network: Network) -> tuple[set[str], set[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import Annotated
 
 import tyro
@@ -21,11 +22,16 @@ class Arguments:
 
     pattern: Annotated[str, tyro.conf.Positional] = "*"
     """Names to list, such as `mixer*` or `*_32`."""
+    pretrained: bool = False
+    """List trained networks instead: on this machine, by pip, on the Hub."""
     json: bool = False
     """Print JSON, one object a line."""
 
 
 def run(arguments: Arguments) -> None:
+    if arguments.pretrained:
+        show_pretrained(trained(arguments.pattern), arguments.json)
+        return
     names = list_models(arguments.pattern) or list_models(f"*{arguments.pattern}*")
     if not names:
         raise WeftError(
@@ -38,6 +44,39 @@ def run(arguments: Arguments) -> None:
             print(json.dumps({"name": name, "parameters": parameters, **dataclasses.asdict(config)}))
     else:
         show(rows)
+
+
+def trained(pattern: str) -> list[tuple[str, str, str, str]]:
+    """(name, where it comes from, whether it is here or how to get it, what it was trained on)."""
+    from weft.networks.weights.packages import HUB, INSTALL, PACKAGES
+
+    rows = []
+    for name, package in PACKAGES.items():
+        here = {None: INSTALL, package.version: "here"}
+        state = here.get(package.installed, f"{package.installed} is here, {package.version} is wanted")
+        rows.append((name, f"pip: {package.name}", state, package.trained))
+    rows += [(name, f"Hub: {source}", "needs the network", "") for name, source in HUB.items()]
+    return [row for row in rows if fnmatch(row[0], pattern) or fnmatch(row[0], f"*{pattern}*")]
+
+
+def show_pretrained(rows: list[tuple[str, str, str, str]], as_json: bool) -> None:
+    if as_json:
+        for row in rows:
+            print(json.dumps(dict(zip(("name", "source", "state", "trained"), row, strict=True))))
+        return
+    from weft.terminal import console
+
+    if not rows:
+        raise WeftError("no trained network matches; `weft models --pretrained` lists all")
+    for name, source, state, what in rows:
+        line = f"{name}  {source}  {state}" if source.startswith("pip") else f"{name}  {source}"
+        console().print(f"{line}  ({what})" if what else line, markup=False, highlight=False, soft_wrap=True)
+    console().print(
+        "by pip: weft.create_model(NAME, pretrained=True); from the Hub (extra hub): pretrained='OWNER/NAME'",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def show(rows: list[tuple[str, NetworkConfig]]) -> None:

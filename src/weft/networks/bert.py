@@ -8,6 +8,8 @@ pooled = tanh(W z⁰ + b), the first token, [CLS], read by a linear head.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -57,8 +59,33 @@ class PretrainingHeads(nn.Module):
         return F.linear(self.transformed(features), self.words, self.bias)
 
 
+def bert(
+    dim: int, depth: int, heads: int, pool: Literal["token", "mean"] = "token", pooler: bool = True
+) -> TextTokensConfig:
+    return TextTokensConfig(
+        family="bert",
+        dim=dim,
+        depth=depth,
+        hidden_dim=4 * dim,
+        heads=heads,
+        max_length=512,
+        segments=2,
+        positions="learned",
+        pool=pool,
+        norm_first=False,
+        norm_eps=1e-12,
+        embed_norm=True,
+        final_norm=False,
+        pooler=pooler,
+        drop_rate=0.1,
+        head_drop_rate=0.1,
+        num_classes=2,
+    )
+
+
 def sizes() -> Sizes:
-    """Devlin et al. 2018 and Turc et al. 2019's miniatures; heads of 64 channels."""
+    """Devlin et al. 2018 and Turc et al. 2019's miniatures, heads of 64 channels; and MiniLM (Wang et al. 2020), whose
+    sentence encoder is read by the mean over tokens."""
     shapes = {
         "tiny": (2, 128),
         "mini": (4, 256),
@@ -68,23 +95,5 @@ def sizes() -> Sizes:
         "large": (24, 1024),
     }
     for size, (depth, dim) in shapes.items():
-        config = TextTokensConfig(
-            family="bert",
-            dim=dim,
-            depth=depth,
-            hidden_dim=4 * dim,
-            heads=dim // 64,
-            max_length=512,
-            segments=2,
-            positions="learned",
-            pool="token",
-            norm_first=False,
-            norm_eps=1e-12,
-            embed_norm=True,
-            final_norm=False,
-            pooler=True,
-            drop_rate=0.1,
-            head_drop_rate=0.1,
-            num_classes=2,
-        )
-        yield f"bert_{size}", config
+        yield f"bert_{size}", bert(dim, depth, dim // 64)
+    yield "minilm_l6", bert(384, 6, 12, pool="mean", pooler=False)

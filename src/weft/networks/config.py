@@ -449,7 +449,7 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
     The hybrid's tokens are the pixels of a ResNet's last feature map; its stages are `stem_layers`, `stem_widths`.
     """
 
-    family: Literal["vit", "mixer", "gmlp", "control", "hybrid"] = "vit"
+    family: Literal["vit", "deit", "mixer", "gmlp", "control", "hybrid"] = "vit"
     patch_size: Positive = 16
     class_token: bool = False
     stem_layers: tuple[Depth, ...] = ()
@@ -459,6 +459,11 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
     @property
     def hybrid(self) -> bool:
         return self.family == "hybrid"
+
+    @property
+    def extra(self) -> int:
+        """Tokens before those of the patches: the class token, and the one that DeiT learns from its teacher with."""
+        return int(self.class_token) + int(self.family == "deit")
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -489,6 +494,8 @@ class ImageTokensConfig(TokenConfig, ImageConfig):
             check_projections(self.stem_widths)
         if self.pool == "token" and not self.class_token:
             raise WeftError("pool='token' needs class_token=True; use pool='mean' without one")
+        if self.family == "deit" and self.pool != "token":
+            raise WeftError("a distilled network is read at its two tokens; use class_token=True, pool='token'")
         if self.class_token and self.mixer_reach() is not None:
             raise WeftError(f"mixer {self.mixer!r} shows the class token nothing; use class_token=False, pool='mean'")
         if self.class_token and self.block == "gated" and self.gate_weight == "toeplitz2d":

@@ -74,7 +74,7 @@ class _Block(nn.Module):
             shape.middle, shape.middle, shape.kernel, stride=shape.stride, groups=shape.middle, same=same
         )
         self.se = SqueezeExcite(shape.middle, width, config.act) if width else nn.Identity()
-        self.act = activation(config.act, inplace=True)
+        self.act1 = activation(config.act, inplace=True)
         self.drop_path = DropPath(drop_path)
         self.residual = shape.stride == 1 and shape.inputs == shape.outputs
 
@@ -96,7 +96,7 @@ class SeparableBlock(_Block):
         self.bn2 = BatchNorm2d(shape.outputs, eps=config.norm_eps)
 
     def branch(self, x: Tensor) -> Tensor:
-        return self.bn2(self.conv_pw(self.se(self.act(self.bn1(self.conv_dw(x))))))
+        return self.bn2(self.conv_pw(self.se(self.act1(self.bn1(self.conv_dw(x))))))
 
 
 class InvertedBottleneck(_Block):
@@ -109,9 +109,10 @@ class InvertedBottleneck(_Block):
         self.bn2 = BatchNorm2d(shape.middle, eps=config.norm_eps)
         self.conv_pwl = convolution(shape.middle, shape.outputs, 1)
         self.bn3 = BatchNorm2d(shape.outputs, eps=config.norm_eps)
+        self.act2 = activation(config.act, inplace=True)
 
     def branch(self, x: Tensor) -> Tensor:
-        y = self.act(self.bn2(self.conv_dw(self.act(self.bn1(self.conv_pw(x))))))
+        y = self.act2(self.bn2(self.conv_dw(self.act1(self.bn1(self.conv_pw(x))))))
         return self.bn3(self.conv_pwl(self.se(y)))
 
 
@@ -123,6 +124,7 @@ class EfficientNetTrunk(nn.Module):
         same, eps = config.padding == "same", config.norm_eps
         self.conv_stem = convolution(config.in_chans, config.stem_width, 3, stride=config.stem_stride, same=same)
         self.bn1 = BatchNorm2d(config.stem_width, eps=eps)
+        self.act1 = activation(config.act, inplace=True)
         rates = iter(rising_rates(config.drop_path_rate, sum(config.layers)))
         self.blocks = nn.Sequential()
         for shapes in block_shapes(config):
@@ -130,12 +132,12 @@ class EfficientNetTrunk(nn.Module):
             self.blocks.append(nn.Sequential(*(kind(shape, config, next(rates)) for kind, shape in kinds)))
         self.conv_head = convolution(config.widths[-1], config.head_width, 1)
         self.bn2 = BatchNorm2d(config.head_width, eps=eps)
-        self.act = activation(config.act, inplace=True)
+        self.act2 = activation(config.act, inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.contiguous(memory_format=torch.channels_last)
-        x = self.blocks(self.act(self.bn1(self.conv_stem(x))))
-        return self.act(self.bn2(self.conv_head(x)))
+        x = self.blocks(self.act1(self.bn1(self.conv_stem(x))))
+        return self.act2(self.bn2(self.conv_head(x)))
 
 
 class EfficientNet(Network):

@@ -101,7 +101,7 @@ class NFBlock(nn.Module):
         super().__init__()
         self.alpha, self.beta = alpha, shape.variance**-0.5
         self.downsample = Downsample(shape.inputs, shape.outputs, shape.stride) if shape.projects else None
-        self.act = ScaledGELU()
+        self.act1, self.act2, self.act2b, self.act3 = (ScaledGELU() for _ in range(4))
         self.conv1 = ScaledStdConv2d(shape.inputs, shape.middle, 1)
         self.conv2 = ScaledStdConv2d(shape.middle, shape.middle, 3, stride=shape.stride, groups=shape.groups)
         self.conv2b = ScaledStdConv2d(shape.middle, shape.middle, 3, groups=shape.groups)
@@ -111,11 +111,11 @@ class NFBlock(nn.Module):
         self.skipinit_gain = nn.Parameter(torch.zeros(()))
 
     def branch(self, z: Tensor) -> Tensor:
-        y = self.conv2b(self.act(self.conv2(self.act(self.conv1(z)))))
-        return GATE_GAIN * self.attn_last(self.conv3(self.act(y)))
+        y = self.conv2b(self.act2b(self.conv2(self.act2(self.conv1(z)))))
+        return GATE_GAIN * self.attn_last(self.conv3(self.act3(y)))
 
     def forward(self, x: Tensor) -> Tensor:
-        z = self.act(x) * self.beta
+        z = self.act1(x) * self.beta
         shortcut = x if self.downsample is None else self.downsample(z)
         return shortcut + self.drop_path(self.branch(z)) * (self.alpha * self.skipinit_gain)
 
@@ -140,11 +140,11 @@ class NFNetTrunk(nn.Module):
             )
         )
         self.final_conv = ScaledStdConv2d(config.widths[-1], config.head_width, 1)
-        self.act = ScaledGELU()
+        self.final_act = ScaledGELU()
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.contiguous(memory_format=torch.channels_last)
-        return self.act(self.final_conv(self.stages(self.stem(x))))
+        return self.final_act(self.final_conv(self.stages(self.stem(x))))
 
 
 class NFNet(Network):

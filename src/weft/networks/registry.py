@@ -46,6 +46,7 @@ FAMILIES: dict[str, tuple[type[NetworkConfig], str]] = {  # family: its configur
     "bit": (configs.BiTConfig, "bit:BiT"),
     "halonet": (configs.HaloNetConfig, "halonet:HaloNet"),
     "vit": (configs.ImageTokensConfig, "vit:ViT"),
+    "deit": (configs.ImageTokensConfig, "vit:DistilledViT"),
     "hybrid": (configs.ImageTokensConfig, "vit:Hybrid"),
     "mixer": (configs.ImageTokensConfig, "mixer:Mixer"),
     "text_mixer": (configs.TextTokensConfig, "mixer:TextMixer"),
@@ -83,7 +84,7 @@ def list_models(pattern: str = "*") -> list[str]:
 
 def create_model(
     name: str,
-    pretrained: str | Path | None = None,
+    pretrained: str | Path | bool | None = None,
     *,
     num_classes: int | None = None,
     img_size: int | tuple[int, int] | None = None,
@@ -94,16 +95,25 @@ def create_model(
 
     `name` may also be `package.module:Class`, any `nn.Module` that makes classes of images; keywords that are no fields
     then go to its constructor. `pretrained` is a file, a folder or a Hub name to load weights from; a checkpoint of
-    another image size, length or number of classes is resized.
+    another image size, length or number of classes is resized. True stands for the weights of an installed package
+    (`weft models --pretrained`), which bring the settings that they were trained with.
     """
-    if isinstance(pretrained, bool) and pretrained:  # what timm's users try first
-        raise WeftError("weft keeps no weights of its own: `pretrained` is a file, a folder or a name on the Hub")
+    if pretrained is True:
+        from weft.networks.weights.packages import package_of
+
+        package = package_of(name)
+        package.path()  # refused before anything is built
+        overrides = {**package.settings, **overrides}
     for given in (name, overrides.get("mixer")):
         trust(given)
     sizes = {"num_classes": num_classes, "img_size": img_size, "in_chans": in_chans}
     config = configured(name, **{key: value for key, value in sizes.items() if value is not None}, **overrides)
     network = build(config)
-    if pretrained:
+    if pretrained is True:
+        from weft.networks.weights.load import load_package
+
+        load_package(network, package)
+    elif pretrained:
         from weft.networks.weights import load_weights
 
         load_weights(network, pretrained)

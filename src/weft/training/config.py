@@ -69,8 +69,10 @@ class OptimisationConfig:
     """Shape of the rate after warm-up."""
     warmup_epochs: NotNegative | None = None
     """Epochs of linear warm-up; by default a twentieth of the run."""
-    clip_grad: NotNegative = 1.0
-    """Largest gradient norm; 0 switches clipping off."""
+    clip_mode: Literal["norm", "agc"] = "norm"
+    """Clip all gradients by their common norm, or each unit's by the norm of its weights (as NFNet does)."""
+    clip_grad: NotNegative | None = None
+    """Largest norm, by default 1; for agc largest share of the weights' norm, by default 0.01; 0 switches it off."""
     grad_accum_steps: Count = 1
     """Micro-batches that each batch is cut into: less memory, the same gradient (but batch norm sees a micro-batch)."""
     model_ema_decay: Fraction = 0.0

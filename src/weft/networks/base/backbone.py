@@ -114,7 +114,7 @@ class ImageTokens(TokenNetwork):
 
     def __init__(self, config: ImageTokensConfig) -> None:
         super().__init__(config)
-        layout = Layout(config.grid, extra=int(config.class_token))
+        layout = Layout(config.grid, extra=config.extra)
         self.trunk, self.embed = self.make_stem()
         if config.class_token:
             self.class_token = nn.Parameter(torch.zeros(config.dim))
@@ -128,12 +128,16 @@ class ImageTokens(TokenNetwork):
         config = self.config
         return nn.Identity(), PatchEmbed(config.in_chans, config.dim, config.patch_size)
 
+    def leading_tokens(self) -> list[Tensor]:
+        """What stands before the patches, (channels,) each."""
+        return [self.class_token] if self.config.class_token else []
+
     def embed_tokens(self, x: Tensor) -> Tensor:
         """Images (batch, channels, height, width) → what enters the blocks, (batch, tokens, channels)."""
         check_image(x, self.config.in_chans, self.config.img_size)
         x = self.embed(self.trunk(x))
-        if self.config.class_token:
-            x = torch.cat([self.class_token.expand(x.shape[0], 1, -1), x], dim=1)
+        if tokens := self.leading_tokens():
+            x = torch.cat([*(token.expand(x.shape[0], 1, -1) for token in tokens), x], dim=1)
         return self.drop(self.positions(x))
 
     def forward_features(self, x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from weft.networks.measure.receptive_field import Layer
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
 
 UNDECAYED_MODULES = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d, nn.PReLU)
-UNDECAYED_NAMES = ("bias", "table", "height_rel", "width_rel", "class_token", "gain", "skipinit_gain")
+UNDECAYED_NAMES = ("bias", "table", "height_rel", "width_rel", "class_token", "distill_token", "gain", "skipinit_gain")
 """Biases, positions, tokens and NFNet's scales."""
 
 

@@ -74,8 +74,8 @@ def stages(config: NetworkConfig) -> list[Stage]:
     return list(network_class(config.family).cost(config))
 
 
-def head(inputs: int, classes: int) -> list[Stage]:
-    return [Stage("head", (classes,), linear(inputs, classes), inputs * classes)] if classes else []
+def head(inputs: int, classes: int, name: str = "head") -> list[Stage]:
+    return [Stage(name, (classes,), linear(inputs, classes), inputs * classes)] if classes else []
 
 
 # ---- token networks
@@ -155,8 +155,11 @@ def _(config: ImageTokensConfig) -> list[Stage]:
     )
     if config.class_token:
         found.append(Stage("class_token", (1, config.dim), config.dim, 0))
-    found += body(config, config.grid, extra=int(config.class_token))
-    return found + head(config.dim, config.num_classes)
+    if config.family == "deit":
+        found.append(Stage("distill_token", (1, config.dim), config.dim, 0))
+    found += body(config, config.grid, extra=config.extra)
+    found += head(config.dim, config.num_classes)
+    return found + (head(config.dim, config.num_classes, "head_dist") if config.family == "deit" else [])
 
 
 @stages.register

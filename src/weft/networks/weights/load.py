@@ -18,14 +18,21 @@ from weft.errors import WeftError
 from weft.networks.base.backbone import TokenNetwork
 from weft.networks.base.network import Network, uncompiled
 from weft.networks.config import NetworkConfig
-from weft.networks.weights import cifar, google, huggingface, timm
+from weft.networks.weights import cifar, efficientnet_pytorch, google, huggingface, timm
 from weft.networks.weights.files import Checkpoint, first_line, read, some
 from weft.networks.weights.own import OWN, is_own
+from weft.networks.weights.packages import Package
 from weft.networks.weights.resizing import resized, stored_layout
 from weft.networks.weights.rules import Adapter, Rule
 from weft.nn.spatial import Layout
 
-FOREIGN = (*cifar.ADAPTERS, *timm.ADAPTERS, *google.ADAPTERS, *huggingface.ADAPTERS)  # the first whose marks are found
+FOREIGN = (  # the first whose marks are found
+    *cifar.ADAPTERS,
+    *timm.ADAPTERS,
+    *efficientnet_pytorch.ADAPTERS,
+    *google.ADAPTERS,
+    *huggingface.ADAPTERS,
+)
 
 # What may differ between a checkpoint and a network: sizes that are resized, and what matters in training alone.
 RESIZED = ("num_classes", "img_size", "max_length")
@@ -54,6 +61,13 @@ def load_weights(
     another image size that is not square and does not say so itself.
     """
     load_checkpoint(network, read(source, unsafe_pickle=unsafe_pickle), grid)
+
+
+def load_package(network: Network, package: Package) -> None:
+    """Load the weights of an installed package: of a folder in the Hugging Face layout, or a pickle that is known."""
+    path = package.path()
+    known = path.suffix != ".safetensors"  # its digest was compared, and it is read as weights alone
+    load_weights(network, path if known else path.parent, unsafe_pickle=known)
 
 
 def load_checkpoint(network: Network, checkpoint: Checkpoint, grid: tuple[int, int] | None = None) -> None:
@@ -148,7 +162,7 @@ def translated(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> di
     theirs, ours = classes_of(adapter, checkpoint), own["head.bias"].numel() if "head.bias" in own else 0
     if theirs != ours:
         stored = {name: tensor for name, tensor in stored.items() if name not in adapter.head}
-        wanted = [name for name in wanted if not name.startswith("head.")]
+        wanted = [name for name in wanted if not name.startswith(("head.", "head_dist."))]
         state, kind = ("its head starts fresh", StartsFresh) if ours else ("the head is left out", LeftOut)
         warn(f"{checkpoint.origin} has {theirs or 'no'} classes and the network {ours or 'none'}: {state}", kind)
     rules = list(adapter.rules(wanted))

@@ -1,4 +1,4 @@
-"""timm's layout of ViT, MLP-Mixer, gMLP, ResNet, EfficientNet, NFNet, BiT and HaloNet.
+"""timm's layout of ViT, DeiT, MLP-Mixer, gMLP, ResNet, EfficientNet, NFNet, BiT and HaloNet.
 
 A folder of the Hub has a `config.json` with the name of the architecture; a bare file says nothing but its shapes.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from weft.errors import WeftError
@@ -27,14 +28,19 @@ CONVOLUTIONAL = {  # family: timm's names of its classifier and its first convol
 }
 
 
-def is_vit(config: NetworkConfig) -> bool:
+def is_vit(config: NetworkConfig, family: str = "vit") -> bool:
     """A ViT as published: pre-norm attention and learned positions."""
     return (
         isinstance(config, ImageTokensConfig)
-        and config.family == "vit"
+        and config.family == family
         and (config.block, config.mixer, config.positions) == ("mixed", "attention", "learned")
         and config.norm_first
     )
+
+
+def is_deit(config: NetworkConfig) -> bool:
+    """A ViT with a distillation token."""
+    return is_vit(config, "deit")
 
 
 def reads_class_token(config: NetworkConfig) -> bool:
@@ -112,12 +118,12 @@ def config_json(config: NetworkConfig) -> dict[str, Any]:
     if not isinstance(config, ImageTokensConfig):
         classifier, first = CONVOLUTIONAL[config.family]
     else:
-        classifier, first = "head", "patch_embed.proj" if is_vit(config) else "stem.proj"
+        classifier, first = "head", "patch_embed.proj" if is_vit(config, config.family) else "stem.proj"
         fields["model_args"] = {"img_size": list(config.img_size)}
     fields["pretrained_cfg"] = {
         "input_size": [config.in_chans, *config.img_size],
         "num_classes": config.num_classes,
-        "classifier": classifier,
+        "classifier": ["head", "head_dist"] if is_deit(config) else classifier,
         "first_conv": first,
     }
     return fields
@@ -143,6 +149,15 @@ VIT = Adapter(
         row("norm.{p}"),
         row("head.{p}"),
     ),
+)
+
+DEIT = replace(
+    VIT,
+    holds="distilled ViT",
+    marks=VIT.marks | {"dist_token"},
+    fits=is_deit,
+    head=("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"),
+    table=(*VIT.table, row("distill_token", "dist_token", form=TOKEN), row("head_dist.{p}")),
 )
 
 MIXER = Adapter(
@@ -257,4 +272,4 @@ HALONET = Adapter(
     ),
 )
 
-ADAPTERS = (VIT, MIXER, GMLP, RESNET, EFFICIENTNET, NFNET, BIT, HALONET)
+ADAPTERS = (DEIT, VIT, MIXER, GMLP, RESNET, EFFICIENTNET, NFNET, BIT, HALONET)

@@ -12,7 +12,7 @@ from weft.networks.base.network import Network
 from weft.training.optim.optimisers import Groups
 
 BLOCK = re.compile(r"(?:blocks\.|trunk\.layer)(\d+)")  # of token networks, counted from 0; of ResNets, from 1
-ABOVE = ("norm.", "pooler.", "head.")  # move with the head
+ABOVE = ("norm.", "pooler.", "head.", "head_dist.")  # move with the head
 
 
 def layer_number(name: str, depth: int) -> int:

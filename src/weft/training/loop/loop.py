@@ -6,7 +6,6 @@ resumed takes the same course as one that is not.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -20,6 +19,7 @@ from weft.nn.noise import example_noise
 from weft.training.loop.divergence import NormProbe, Norms, TrainingIssue
 from weft.training.loop.events import evaluate, explain, log, revise, roll_back, save, waiting
 from weft.training.loop.progress import Progress
+from weft.training.optim.clipping import clip_gradients
 from weft.training.optim.optimisers import rate
 from weft.training.run.context import Run
 from weft.training.run.distributed import Scaling
@@ -111,9 +111,8 @@ def update(run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = 
         total += share.detach()
     scaling.undo(run.core)
     probe = NormProbe(run.core) if measure else None
-    norm = torch.nn.utils.clip_grad_norm_(
-        run.core.parameters(), run.config.optimisation.clip_grad or math.inf, foreach=True
-    )
+    optimisation = run.config.optimisation
+    norm = clip_gradients(run.core, optimisation.clip_mode, optimisation.clip_grad)
     # on a GPU a look at the norm waits for the device, so there it is only taken with the measurements
     sound = bool(torch.isfinite(norm)) if measure or scaling.on or device.type == "cpu" else True
     left_out = scaling.overflowed(sound)

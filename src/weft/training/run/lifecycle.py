@@ -123,6 +123,8 @@ def resume(
 def check_strategy(config: AnyConfig) -> None:
     if config.execution.strategy == "fsdp" and config.optimisation.opt not in SHARDED:
         raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
+    if config.execution.strategy == "fsdp" and config.optimisation.clip_mode == "agc":
+        raise WeftError("--clip-mode agc needs whole weights, which --strategy fsdp cuts up; use --clip-mode norm")
 
 
 def run_in_folder(
