@@ -10,10 +10,13 @@ from weft.insight.lenses.activations.dead_units import Units, watch_units
 from weft.insight.options import ActivationsOptions
 from weft.insight.subject import Subject
 from weft.nn.activations import ACTIVATIONS
-from weft.report.chart import Scale, picture, text
+from weft.report.chart import Scale, picture
 from weft.report.columns import share
 from weft.report.curves import bars, legend_of
+from weft.report.words import text
 
+TITLE = "Activations"
+TEXTBOOK = frozenset({"functions"})
 REACH = 4.0  # functions are drawn for x from −4 to 4
 PLACES = (-2.0, 0.0, 2.0)  # where the table gives their values
 MANY = 40  # layers that a chart shows; a table has all
@@ -25,14 +28,16 @@ def activations(subject: Subject, asked: ActivationsOptions) -> Finding:
     record = {"functions": {name: values_of(name) for name in ACTIVATIONS}}
     units = watch_units(subject, asked.examples) if subject.opener is not None else {}
     if not units:
-        return Finding("activations", "Activations", why_without(subject), pictures, functions_table(), record)
-    pictures["units"] = Picture(units_chart(units), "Units that pass hardly any gradient, by layer")
+        table, said = functions_table(), why_without(subject)
+        return Finding("activations", TITLE, said, pictures, table, record, {"functions": table}, TEXTBOOK)
+    pictures = {"units": Picture(units_chart(units), "Units that pass hardly any gradient, by layer"), **pictures}
     rows: list[list[Cell]] = [
         [name, layer.act, len(layer.flat), layer.dead, layer.saturated, layer.flatness] for name, layer in units.items()
     ]
     columns = ["layer", "activation", "units", "dead", "saturated", "flat inputs"]
     record["layers"] = [dict(zip(columns, row, strict=True)) for row in rows]  # type: ignore[assignment]
-    return Finding("activations", "Activations", verdict(units), pictures, Table(columns, rows), record)
+    table, more = Table(columns, rows), {"functions": functions_table()}
+    return Finding("activations", TITLE, verdict(units), pictures, table, record, more, TEXTBOOK)
 
 
 def why_without(subject: Subject) -> str:
@@ -82,7 +87,7 @@ def functions_table() -> Table:
 
 def functions_chart() -> str:
     """Small panels, three in a row."""
-    wide, high, columns = 184.0, 150.0, 3
+    wide, high, columns = 138.0, 130.0, 3
     x = torch.linspace(-REACH, REACH, 161, dtype=torch.double)
     parts = []
     for number, (name, known) in enumerate(ACTIVATIONS.items()):
