@@ -6,7 +6,7 @@ import re
 import struct
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,6 +23,7 @@ from weft.terminal import for_page, shown
 FEW, MANY = 6, 200  # rows of a table that is open from the start, and that are shown at most
 WIDE = 520  # pixels from which a picture takes a row of its own
 COLUMNS = 6  # of a wide page
+NARROW = 6  # columns of a table that half of the page has room for
 
 THEME = """document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
@@ -91,12 +92,15 @@ def in_theory(finding: Finding) -> Section:
 
 def laid_out(pictures: Sequence[Picture], tables: Sequence[tuple[str, Table]]) -> list[Card]:
     """Cards in rows that fill the page: pictures that flow have a row each, charts share one, a lone chart has the
-    first table beside it, and further tables are folded."""
+    first table beside it if that is narrow, else a picture that flows, and long tables are folded."""
     flowing = [picture for picture in pictures if wide(picture)]
     charts = [picture for picture in pictures if not wide(picture)]
     cards = [Card(picture.caption, COLUMNS, drawn=drawn(picture)) for picture in flowing]
-    lone = len(charts) == 1 and bool(tables)
-    spans = [COLUMNS // 2] if lone else spans_of(len(charts))
+    lone = len(charts) == 1 and bool(tables) and len(tables[0][1].columns) <= NARROW
+    paired = len(charts) == 1 and bool(flowing) and not lone
+    if paired:
+        cards[-1] = replace(cards[-1], span=COLUMNS // 2)
+    spans = [COLUMNS // 2] if lone or paired else spans_of(len(charts))
     cards += [Card(each.caption, span, drawn=drawn(each)) for each, span in zip(charts, spans, strict=True)]
     for number, (name, table) in enumerate(tables):
         beside = lone and not number

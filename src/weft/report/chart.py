@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from weft.report.words import text, width
 from weft.terminal import for_page
 
+FEW = 12  # whole numbers along an axis that all have a tick
 WIDTH, HEIGHT = 420.0, 290.0  # of a chart: on a phone its letters are hardly smaller, on a wide page two stand abreast
 
 
@@ -32,10 +33,9 @@ class Scale:
         return self.start + share * (self.stop - self.start)
 
     def ticks(self) -> list[float]:
-        found = log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
-        if self.whole and any(value != round(value) for value in found):
+        if self.whole and not self.log and self.high - self.low <= FEW:
             return [float(value) for value in range(math.ceil(self.low), math.floor(self.high) + 1)]
-        return found
+        return log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
 
 
 def fitting(values: Iterable[float], start: float, stop: float, log: bool = False, whole: bool = False) -> Scale:

@@ -12,6 +12,7 @@ SIDES = ((12, 30.0), (20, 25.0), (40, 15.0))  # up to so many rows or columns, a
 SMALLEST, READABLE = 9.0, 24.0  # sides of a cell; a number is written into readable ones
 NARROWEST = 300.0  # of a picture: on a page, two classes would otherwise be blown up to the width of forty
 NAMES, LETTERS = 250.0, 11.0  # pixels of a name in one line, and of its letters
+ROOMS = (90.0, 120.0, 150.0, 190.0)  # pixels of a line of a name that has two: the first that holds them all
 MANY = 40  # classes up to which a matrix can be read; above, a list of the commonest confusions says more
 FAINT = 4  # by how much mistakes are shaded stronger than right answers, so that rare ones are seen
 
@@ -68,7 +69,13 @@ def names(found: Sequence[str], size: float) -> list[list[str]]:
         return [[""] for _ in found]
     if size < 2 * 12:
         return [[shortened(name, NAMES, LETTERS)] for name in found]
-    return [wrapped(name, 0.52 * NAMES, 2, LETTERS) for name in found]
+    room = next((room for room in ROOMS if all(fits(name, room) for name in found)), ROOMS[-1])
+    return [wrapped(name, room, 2, LETTERS) for name in found]
+
+
+def fits(name: str, room: float) -> bool:
+    """Whether two lines of so many pixels hold all of a name."""
+    return "…" not in "".join(wrapped(name, room, 2, LETTERS))
 
 
 def widest(found: Sequence[Sequence[str]]) -> float:

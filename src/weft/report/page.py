@@ -16,7 +16,7 @@ from weft.report.words import breakable
 from weft.terminal import shown
 
 Summary = dict[str, Any]
-FEW, WIDE = 12, 14  # classes above which a confusion is listed too, and above which its matrix needs the page's width
+FEW, WIDE = 4, 14  # classes above which a confusion is listed too, and above which its matrix needs the page's width
 COMMONEST = 10  # confusions that are listed
 
 

@@ -18,7 +18,8 @@ LINE = 14.0  # from one line to the next
 BOLD = 1.1  # how much wider bold letters are
 WIDTHS = {"ijlI'|.,:; !": 0.34, "ftr()[]/-": 0.42, "mwMW@%—": 0.98, "_s czxkvy": 0.58}  # of a letter, in its size
 LETTERS = {letter: width for letters, width in WIDTHS.items() for letter in letters}
-BREAKS = re.compile(r"(?<=[\s_\-./,:+@])")  # a line may end behind these
+WITHIN = r"(?<=[_/,:+@])(?=\S)|(?<=[.\-])(?=[^\d\s])"  # where a name may be broken: not within a number
+NAMES, BREAKS = re.compile(WITHIN), re.compile(rf"(?<=\s)|{WITHIN}")
 
 
 def width(words: str, size: float = SIZE, bold: bool = False) -> float:
@@ -78,7 +79,7 @@ def around(words: str, kept: int) -> str:
 
 def breakable(words: object) -> Markup:
     """Words that a browser may break behind _ . / and the like, as it does between words, and nowhere else."""
-    return Markup("<wbr>").join(Markup(for_page(piece)) for piece in BREAKS.split(str(words)))
+    return Markup("<wbr>").join(Markup(for_page(piece)) for piece in NAMES.split(str(words)))
 
 
 def text(x: float, y: float, words: str, anchor: str = "middle", kind: str = "tick", turned: int = 0) -> str:

@@ -26,7 +26,9 @@ def sheet(
 ) -> Picture:
     """Tiles, or rows of them under titles; `together` of them belong to each other and are never parted."""
     groups = tiles if isinstance(tiles, Mapping) else {"": tiles}
-    page = "".join(page_group(title, row, columns, together) for title, row in groups.items())
+    inner = "".join(page_group(title, row, columns, together) for title, row in groups.items())
+    least = max(len(row) for row in groups.values()) * SMALLEST.get(columns, 5.0)
+    page = f'<div class="groups" style="--group: {least:g}rem">{inner}</div>' if len(groups) > 1 else inner
     return Picture(
         svg(groups, said, columns, key),
         caption,
@@ -36,7 +38,7 @@ def sheet(
 
 def svg(groups: Mapping[str, Sequence[Tile]], said: str, columns: int, key: Key | None) -> str:
     """Rows of tiles, each tile under its label, which takes as many lines as it needs."""
-    columns = max(1, min(columns, max(len(row) for row in groups.values())))
+    columns = max(1, min(columns, sum(len(row) for row in groups.values())))
     side = (WIDTH - GAP * (columns + 1)) / columns
     parts, top = [], GAP
     for title, tiles in groups.items():
@@ -72,10 +74,10 @@ def page_group(title: str, tiles: Sequence[Tile], columns: int, together: int) -
     sets = [tiles[start : start + together] for start in range(0, len(tiles), together)]
     items = "".join(f"<li>{''.join(page_tile(*tile) for tile in each)}</li>" for each in sets)
     least = SMALLEST.get(columns, 5.0) * together
-    return f'{heading}<ul class="tiles" style="--tile: {least:g}rem; --together: {together}">{items}</ul>'
+    return f'<div>{heading}<ul class="tiles" style="--tile: {least:g}rem; --together: {together}">{items}</ul></div>'
 
 
 def page_tile(label: str, pixels: Pixels) -> str:
     """A picture over its label."""
-    image = f'<img src="{address(pixels)}" alt="{for_page(label)}" loading="lazy">'
+    image = f'<img src="{address(pixels)}" alt="{for_page(label)}">'
     return f"<figure>{image}{f'<figcaption>{breakable(label)}</figcaption>' if label else ''}</figure>"

@@ -27,7 +27,6 @@ from weft.nn.attention import Attention, TinyAttention, attention_maps
 from weft.report.chart import HEIGHT, WIDTH, Plane, Scale, picture, short
 from weft.report.charts import colour
 from weft.report.curves import legend_of, moved
-from weft.report.words import text
 
 COLUMNS = ["layer", "head", "distance", "entropy", "tokens attended", "fixed"]
 SPECIAL = re.compile(r"\[[A-Z]+\d*\]")  # tokens that are no words
@@ -47,9 +46,14 @@ def attention(subject: Subject, asked: AttentionOptions) -> Finding:
     layout: Any = subject.network.layout
     grid = layout.grid if len(layout.grid) == 2 else (tokens,)
     even = {"distance": map_statistics.even_distance(grid), "entropy": log2(tokens)}
+    alike = "dashed: a head that looks at all tokens alike"
     pictures = {
-        "distance": Picture(head_chart(heads, "distance", even["distance"]), "How far each head looks, in tokens"),
-        "entropy": Picture(head_chart(heads, "entropy", even["entropy"]), "How evenly: entropy, in bits"),
+        "distance": Picture(
+            head_chart(heads, "distance", even["distance"]), f"How far each head looks, in tokens; {alike}"
+        ),
+        "entropy": Picture(
+            head_chart(heads, "entropy", even["entropy"]), f"How evenly it looks: entropy, in bits; {alike}"
+        ),
         **examples_shown(subject, layers, asked.shown),
         "maps": map_sheet(means),
     }
@@ -83,7 +87,6 @@ def head_chart(heads: Sequence[Head], figure: str, even: float) -> str:
     level = frame.y(even)
     parts = [frame.axes("layer, from the input", unit, short, short)]
     parts.append(f'<path class="front" d="M{frame.left} {level:.1f}H{WIDTH - frame.right}"/>')
-    parts.append(text(WIDTH - 16, level - 5, "dashed: all tokens alike", "end", "label"))
     for head, value in zip(heads, values, strict=True):
         at = frame.x(layers.index(head.layer) + 1), frame.y(value)
         words = f"{head.layer}, head {head.head}: {figure} {value:.2f}"

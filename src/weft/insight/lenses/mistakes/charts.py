@@ -32,7 +32,6 @@ def reliability(bins: Sequence[Sequence[float]]) -> str:
         tall = 46 * count / largest
         bar = f'x="{left + 1:.1f}" y="{height + 52 - tall:.1f}" width="{side - 2:.1f}" height="{tall:.1f}"'
         parts.append(f'<rect class="dot c6" {bar}><title>{share(count / total)} of the examples</title></rect>')
-    parts.append(text(frame.x(1) - 4, frame.y(0.06), "dashed: as sure as right", "end", "label"))
     ends = f"M{frame.x(0):.1f} {frame.y(0):.1f}L{frame.x(1):.1f} {frame.y(1):.1f}"
     parts.append(f'<path class="front" d="{ends}"/>')
     parts.append(text((frame.x(0) + frame.x(1)) / 2, height + 68, "share of the examples", kind="title"))

@@ -130,7 +130,9 @@ def overview(subject: Subject, answers: Answers, names: list[str], planes: dict[
     if len(names) <= MANY:
         drawn = confusion(subject.name, answers.confusion.tolist(), names)
         found["confusions"] = Picture(drawn, f"Confusions of this run on {answers.count:,} examples: row is the truth")
-    found["calibration"] = Picture(reliability(answers.bins.tolist()), "How often it is right, by its confidence")
+    found["calibration"] = Picture(
+        reliability(answers.bins.tolist()), "How often it is right, by its confidence; dashed: as often as it is sure"
+    )
     for name, points in planes.items():
         key, title = name.lower().replace("-", ""), f"What the head reads, by {name}; mistakes are ringed"
         drawn = cloud(points.tolist(), answers.labels.tolist(), answers.wrong.tolist(), names, name)
