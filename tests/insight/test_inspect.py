@@ -16,7 +16,8 @@ from PIL import Image
 from weft.commands.main import main
 from weft.errors import WeftError
 from weft.insight import LENSES, Finding, Picture, Table, Unfit, look, open_subject, render
-from weft.insight.drawing.raster import png, sheet, signed
+from weft.insight.drawing.raster import png, signed
+from weft.insight.drawing.tiles import sheet
 from weft.insight.finding import plain, written
 from weft.insight.page import png_size
 from weft.insight.subject import spread
@@ -111,7 +112,7 @@ def test_the_page_is_self_contained_and_every_picture_is_described() -> None:
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert all('role="img"' in svg and 'aria-label="' in svg for svg in re.findall(r"<svg [^>]*>", page))
     assert all('alt="' in image for image in re.findall(r"<img [^>]*>", page)) and 'alt="Black dots"' in page
-    assert 'class="panel wide"' in page and "<td class=number>–</td>" in page
+    assert 'class="panel span6"' in page and "<td class=number>–</td>" in page
 
 
 def test_examples_are_spread_over_the_split_and_come_in_batches() -> None:
@@ -143,7 +144,8 @@ def test_numbers_for_reading_and_for_json() -> None:
 def test_zero_is_white_and_tiles_keep_their_shape() -> None:
     assert signed(np.array([[-1.0, 0.0, 1.0]]))[0, 1].tolist() == [247, 247, 247]
     assert png_size(png(np.zeros((3, 5, 3), np.uint8))) == (5, 3)
-    assert Image.MIME["PNG"] in sheet([("a", np.zeros((2, 4, 3), np.uint8))], "said")
+    drawn = sheet([("a_name", np.zeros((2, 4, 3), np.uint8))], "said", "Tiles")
+    assert Image.MIME["PNG"] in drawn.content and "a_<wbr>name" in drawn.page
 
 
 @pytest.mark.slow

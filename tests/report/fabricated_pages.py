@@ -13,6 +13,7 @@ import weft
 from insight.small import subject_of
 from studies.fabricated import make_study
 from weft.insight import Subject, look, render
+from weft.insight.drawing.raster import address
 from weft.report import experiment, page, tuning
 from weft.studies.results.load import collect
 from weft.studies.results.summary import summarise
@@ -41,16 +42,9 @@ def comparison(folder: Path, classes: int) -> str:
     for number, row in enumerate(summary["rows"]):
         row["money"], row["parameters"] = 0.0123 * (number + 1), 50_000 + 3_000 * number
         row["core_seconds"] = 60.0 + 7 * number
-    dot = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-    example = {
-        "target": 0,
-        "predicted": 1,
-        "confidence": 0.97,
-        "wrong": 9,
-        "of": 16,
-        "picture": dot,
-        "place": "photos/a.jpg",
-    }
+    dot, place = address(np.zeros((8, 8, 3), np.uint8)), "photos/staffordshire_bull_terrier/IMG_20260101.jpg"
+    answer = {"target": 0, "predicted": 1, "confidence": 0.97}
+    example = {**answer, "wrong": 9, "of": 16, "picture": dot, "place": place}
     mistakes = {"candidate": "resnet20_cifar", "seed": 1, "examples": [example] * 5}
     return page.render(summary, mistakes)
 
@@ -66,18 +60,16 @@ def inspection(classes: int) -> str:
 def inspection_of_convolutions() -> str:
     """A ResNet through lenses with layer names."""
     lenses = {name: {"examples": 8} for name in ("field", "gates", "activations", "shift")}
-    return of_lenses(
-        subject_of("resnet8_cifar"), {"mistakes": {"points": 30}, **lenses, "filters": {}, "backprop": {"depth": 4}}
-    )
+    first, last = {"mistakes": {"points": 30}}, {"filters": {}, "backprop": {"depth": 4}}
+    return of_lenses(subject_of("resnet8_cifar"), {**first, **lenses, **last})
 
 
 def inspection_of_texts() -> str:
     """A small BERT."""
     lenses: dict[str, Any] = {name: {"examples": 8} for name in ("attention", "shift", "field", "gates", "activations")}
     first = {"mistakes": {"points": 30}, "saliency": {"examples": 4, "steps": 2}}
-    return of_lenses(
-        subject_of("bert_tiny"), {**first, **lenses, "filters": {}, "positions": {}, "backprop": {"depth": 4}}
-    )
+    last = {"filters": {}, "positions": {}, "backprop": {"depth": 4}}
+    return of_lenses(subject_of("bert_tiny"), {**first, **lenses, **last})
 
 
 def of_lenses(subject: Subject, lenses: dict[str, dict[str, Any]]) -> str:
@@ -106,34 +98,49 @@ def search() -> str:
     """The page of a search over settings."""
     settings = {"lr": 0.00123456, "weight_decay": 0.05, "batch_size": 128, "crop_padding": 4}
     trials = [{"number": n, "value": 0.8 + n / 100, "state": "COMPLETE", "settings": settings} for n in range(14)]
-    best = {"number": 13, "value": 0.93, "settings": settings}
-    states = {"COMPLETE": 14, "PRUNED": 2, "FAIL": 0}
-    return tuning.render_search({"source": "data/oxford_pets_of_37_breeds", "model": "control_depthwise_pico_p4_32",
-        "best": best, "states": states, "trials": trials, "importance": {"weight_decay": 0.7, "lr": 0.2, "crop_padding": 0.1}})  # fmt: skip
+    return tuning.render_search(
+        {
+            "source": "data/oxford_pets_of_37_breeds",
+            "model": "control_depthwise_pico_p4_32",
+            "best": {"number": 13, "value": 0.93, "settings": settings},
+            "states": {"COMPLETE": 14, "PRUNED": 2, "FAIL": 0},
+            "trials": trials,
+            "importance": {"weight_decay": 0.7, "lr": 0.2, "crop_padding": 0.1},
+        }
+    )
 
 
 def rate_maps() -> str:
     """The page of two maps over rate and width."""
     cells = [[0.9, 0.95, 0.1, None, 1.0], [None, 0.5, 0.71, 0.3, 0.2]]
     maps = {"control_depthwise_pico_p4_32": cells, "vit_pico_p4_32": cells}
-    return tuning.render_maps(
-        {"source": "digits", "rates": [1e-4, 3e-4, 1e-3, 3e-3, 1e-2], "widths": [1, 2], "maps": maps}
-    )
+    rates = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2]
+    return tuning.render_maps({"source": "digits", "rates": rates, "widths": [1, 2], "maps": maps})
 
 
 def published_table() -> str:
     """The page of an experiment."""
-    rows = [
-        {"name": f"{kind} with a long name", "layers": 12, "parameters": 1.1e8, "seeds": 3, "predicted": 600.0, "taken": 650.0,
-         "measured": {"perplexity": {"mean": 12.3 + n, "low": 11.9 + n, "high": 12.8 + n}, "sst2": None},
-         "published": {"perplexity": 4.2 + n, "sst2": 93.1}}
-        for n, kind in enumerate(("BERT", "gMLP", "aMLP", "Mixer, depth-wise convolution of 31 tokens"))
-    ]  # fmt: skip
-    ordering = {"question": "is aMLP better than gMLP?", "outcome": "confirmed", "found": "aMLP 1.2 better", "sentence": "said",
-                "shown": True, "preliminary": True, "quantity": "perplexity", "low": -0.1, "mean": 0.1, "high": 0.3}  # fmt: skip
+    named = ("BERT", "gMLP", "aMLP", "Mixer, depth-wise convolution of 31 tokens")
+    ordering = {
+        "question": "is aMLP better than gMLP?", "outcome": "confirmed", "found": "aMLP is 1.2 better",
+        "sentence": "said", "shown": True, "preliminary": True, "quantity": "perplexity",
+        "low": -0.1, "mean": 0.1, "high": 0.3,
+    }  # fmt: skip
     return experiment.render_experiment({
-        "table": 6, "source": "wiki_small", "question": "What does attention add?", "scale": "smoke", "budget": "40 steps each",
-        "conclusion": "one of two orderings is confirmed", "orderings": [ordering] * 2, "quantities": ["perplexity", "sst2"],
-        "rows": rows, "reference": [{"name": "BERT base", "published": {"perplexity": 4.17, "sst2": 93.8}}], "time": "It took 3 min.",
-        "problems": [], "command": "weft study run e4 wiki_small --scale smoke", "notes": ["a note"], "environment": {},
+        "table": 6, "source": "wiki_small", "question": "What does attention add?", "scale": "smoke",
+        "budget": "40 steps each", "conclusion": "one of two orderings is confirmed", "orderings": [ordering] * 2,
+        "quantities": ["perplexity", "sst2"], "rows": [measured(n, name) for n, name in enumerate(named)],
+        "reference": [{"name": "BERT base", "published": {"perplexity": 4.17, "sst2": 93.8}}],
+        "time": "It took 3 min.", "problems": [], "command": "weft study run e4 wiki_small --scale smoke",
+        "notes": ["a note"], "environment": {},
     })  # fmt: skip
+
+
+def measured(number: int, name: str) -> dict[str, Any]:
+    """A row of an experiment."""
+    perplexity = {"mean": 12.3 + number, "low": 11.9 + number, "high": 12.8 + number}
+    return {
+        "name": f"{name} with a long name", "layers": 12, "parameters": 1.1e8, "seeds": 3, "predicted": 600.0,
+        "taken": 650.0, "measured": {"perplexity": perplexity, "sst2": None},
+        "published": {"perplexity": 4.2 + number, "sst2": 93.1},
+    }  # fmt: skip
