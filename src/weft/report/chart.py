@@ -63,7 +63,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1.0,) if math.log10(high / low) > 3 else (1.0, 2.0, 5.0)
     found = [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
-    return found if len(found) > 2 else linear_ticks(low, high)
+    return found if len(found) > 2 else linear_ticks(low, high, 8)
 
 
 @dataclass(frozen=True)
