@@ -166,7 +166,7 @@ def test_a_page_opens_with_the_run_and_ends_with_theory() -> None:
     order = [page.index(place) for place in places]
     assert order == sorted(order)
     theory = page.index('id="theory"')
-    assert all(page.index(words) > theory for words in ("Each activation g", "made filters on a picture", "Steps that δ"))
+    assert all(page.index(words) > theory for words in ("Each activation g", "filters on a picture", "Steps that δ"))
     assert list(LENSES)[:3] == ["mistakes", "saliency", "attention"]
 
 
