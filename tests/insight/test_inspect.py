@@ -12,13 +12,17 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy.stats import binomtest
 
 from weft.commands.main import main
 from weft.errors import WeftError
 from weft.insight import LENSES, Finding, Picture, Table, Unfit, look, open_subject, render
-from weft.insight.drawing.raster import png, sheet, signed
+from weft.insight.drawing.raster import png, signed
+from weft.insight.drawing.tiles import sheet
 from weft.insight.finding import plain, written
-from weft.insight.page import png_size
+from weft.insight.intervals import change_interval, share_interval
+from weft.insight.page import png_size, spans_of
+from weft.insight.score import of_confusion
 from weft.insight.subject import spread
 from weft.training.inference.predictor import Predictor
 
@@ -111,7 +115,7 @@ def test_the_page_is_self_contained_and_every_picture_is_described() -> None:
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert all('role="img"' in svg and 'aria-label="' in svg for svg in re.findall(r"<svg [^>]*>", page))
     assert all('alt="' in image for image in re.findall(r"<img [^>]*>", page)) and 'alt="Black dots"' in page
-    assert 'class="panel wide"' in page and "<td class=number>–</td>" in page
+    assert 'class="panel span6"' in page and "<td class=number>–</td>" in page
 
 
 def test_examples_are_spread_over_the_split_and_come_in_batches() -> None:
@@ -143,7 +147,59 @@ def test_numbers_for_reading_and_for_json() -> None:
 def test_zero_is_white_and_tiles_keep_their_shape() -> None:
     assert signed(np.array([[-1.0, 0.0, 1.0]]))[0, 1].tolist() == [247, 247, 247]
     assert png_size(png(np.zeros((3, 5, 3), np.uint8))) == (5, 3)
-    assert Image.MIME["PNG"] in sheet([("a", np.zeros((2, 4, 3), np.uint8))], "said")
+    drawn = sheet([("a_name", np.zeros((2, 4, 3), np.uint8))], "said", "Tiles")
+    assert Image.MIME["PNG"] in drawn.content and "a_<wbr>name" in drawn.page
+
+
+def test_a_single_lens_has_a_page(saved: Path, tmp_path: Path) -> None:
+    assert run(str(saved), "mistakes", "--source", "digits", "--examples", "40", "--output", str(tmp_path)) == 0
+    page = (tmp_path / "mistakes.html").read_text()
+    assert '<h2 id="mistakes">' in page and "<dt>Accuracy</dt>" in page and "<nav" not in page
+
+
+def test_a_page_opens_with_the_run_and_ends_with_theory() -> None:
+    subject = open_subject("lenet_slide", "digits")
+    lenses = {"mistakes": {"examples": 40, "points": 5}, "filters": {}, "activations": {"examples": 8},
+              "backprop": {"examples": 8, "depth": 2}}  # fmt: skip
+    page = render(subject, [look(subject, name, **settings) for name, settings in lenses.items()])
+    places = ['class="facts"', 'id="mistakes"', 'id="filters"', 'id="activations"', 'id="backprop"', 'id="theory"']
+    order = [page.index(place) for place in places]
+    assert order == sorted(order)
+    theory = page.index('id="theory"')
+    assert all(page.index(words) > theory for words in ("Each activation g", "filters on a picture", "Steps that δ"))
+    assert list(LENSES)[:3] == ["mistakes", "saliency", "attention"]
+
+
+def test_charts_fill_their_rows() -> None:
+    """Six columns: rows of three and of two charts, never one alone unless there is no other."""
+    for count in range(1, 12):
+        spans, used = spans_of(count), 0
+        assert len(spans) == count
+        for span in spans:
+            used = used % 6 + span
+            assert used <= 6
+        assert used == 6
+
+
+def test_a_class_that_is_never_answered_is_named() -> None:
+    facts = {fact.name: fact for fact in of_confusion([[5, 0], [5, 0]], ["cat", "dog"], "test")}
+    assert facts["Accuracy"].value == "50.0 %" and "23.7 % to 76.3 %" in facts["Accuracy"].about
+    assert facts["Classes never answered"].about == "dog" and facts["Weakest class"].value == "0.0 %"
+
+
+@pytest.mark.parametrize(("right", "count"), [(0, 5), (3, 10), (110, 110), (57, 110)])
+def test_an_interval_of_a_share_is_wilsons(right: int, count: int) -> None:
+    known = binomtest(right, count).proportion_ci(method="wilson")
+    assert share_interval(right, count) == pytest.approx((known.low, known.high), abs=1e-6)
+
+
+def test_an_interval_of_a_change_holds_its_level_on_few_examples() -> None:
+    """Simulated: of 110 examples some become right and some wrong; the truth lies inside 93 % of the time or more."""
+    chance = np.random.default_rng(0)
+    for gain, loss in ((0.02, 0.06), (0.0, 0.03), (0.2, 0.2)):
+        cells = chance.multinomial(110, (gain, loss, 1 - gain - loss), size=2000)
+        inside = [low <= gain - loss <= high for low, high in (change_interval(g, lo, 110) for g, lo, _ in cells)]
+        assert np.mean(inside) >= 0.93
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from weft.report.chart import Scale, fitting, linear_ticks, log_ticks
 from weft.report.charts import interval, lines, scatter
 from weft.report.columns import Column, columns, duration, scaled
-from weft.report.heat import confusion
+from weft.report.heat import confusion, ink
+from weft.report.page import asset
 from weft.report.pareto import front
 
 SCORE, PARAMETERS = columns("accuracy")[:2]
@@ -101,3 +103,57 @@ def test_every_column_knows_which_way_is_better():
     better = {column.key: column.higher for column in columns("accuracy")}
     assert [key for key, higher in better.items() if higher] == ["score", "train_speed", "speed"]
     assert isinstance(columns("r2")[0], Column) and columns("r2")[0].title == "R²"
+
+
+def test_a_narrow_logarithmic_axis_has_enough_round_ticks():
+    for low, high in ((55, 98), (4.9e4, 5.2e4), (2.1, 4.9)):
+        ticks = log_ticks(low, high)
+        assert len(ticks) >= 3 and all(low <= tick <= high for tick in ticks)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 24, 70])
+def test_layers_have_whole_numbers_at_their_ticks(count: int):
+    ticks = fitting(range(1, count + 1), 0, 100, whole=True).ticks()
+    assert ticks and all(tick == round(tick) for tick in ticks)
+
+
+def luminance_of(colour: tuple[int, int, int]) -> float:
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("kind", ["right", "wrong"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_numbers_on_cells_of_any_shade_can_be_read(kind: str, dark: bool):
+    """Colours are read from the style sheet; contrast is WCAG 2's."""
+    blocks = re.findall(r"--paper: #[0-9a-f]{6}.*?}", asset("chart.css"), re.S)
+    theme = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", blocks[1 if dark else 0]))
+    full, card = (
+        tuple(int(theme[name][i : i + 2], 16) for i in (1, 3, 5))
+        for name in ("c0" if kind == "right" else "c7", "card")
+    )
+    for step in range(101):
+        shade = step / 100
+        strength = min(1, 4 * shade) if kind == "wrong" else shade
+        ground = luminance_of(tuple(strength * a + (1 - strength) * b for a, b in zip(full, card, strict=True)))
+        black = ("pale" in ink(shade, kind)) if dark else ("deep" not in ink(shade, kind))
+        contrast = (ground + 0.05) / 0.05 if black else 1.05 / (ground + 0.05)
+        assert contrast >= 4.5, (shade, contrast)
+
+
+def test_names_of_a_confusion_are_whole_or_have_a_tooltip():
+    names = ["staffordshire_bull_terrier_outdoors_in_bright_light_number_12", "cat"]
+    chart = parse(confusion("mlp", [[9, 1], [0, 8]], names))
+    assert [group.findtext("title") for group in chart.iter("g") if group.findtext("title") == names[0]]
+    small = parse(confusion("mlp", [[9, 1], [0, 8]], ["staffordshire_bull_terrier", "cat"]))
+    written = "".join(text.text or "" for text in small.iter("text"))
+    assert "staffordshire_bull_terrier" in written and "…" not in written
+
+
+def test_names_of_a_scatter_stay_within_the_picture_and_are_not_cut():
+    data = rows((0.9, 1e5), (0.8, 1e4))
+    data[0]["name"] = "control_depthwise_pico_p4_32_with_a_longer_name"
+    for wide in (True, False):
+        chart = scatter(data, PARAMETERS, SCORE, {row["name"]: n for n, row in enumerate(data)}, wide)
+        labels = [text.text or "" for text in parse(chart).iter("text") if text.get("class") == "label"]
+        assert data[0]["name"] in "".join(labels) and "…" not in "".join(labels)

@@ -118,3 +118,43 @@ def test_pages_of_searches_and_maps():
     cells = [[0.9, 0.95], [None, 0.5]]
     page = render_maps({"source": "digits", "rates": [1e-3, 1e-2], "widths": [1, 2], "maps": {"vit": cells}})
     assert "vit: 2 of 4 settings come within a tenth of its best" in page and "✗" in page
+    assert "<h2>vit</h2>" in page
+    levels = [tag for tag, _ in Page(render_search(found)).tags if tag in ("h1", "h2")]
+    assert levels == ["h1", "h2", "h2", "h2"]
+
+
+def test_a_confusion_says_whether_it_is_of_one_run_or_a_sum(text: str):
+    assert "sum of 3 runs with different seeds, 400 answers each" in text  # the networks
+    assert "one run, 400 answers" in text  # the baseline
+
+
+def test_mistakes_say_whose_they_are(tmp_path: Path):
+    make_study(tmp_path, ARMS)
+    example = {"target": 0, "predicted": 1, "confidence": 0.9, "wrong": 7, "of": 13, "text": "words", "place": "row 5"}
+    page = render(summarise(collect(tmp_path)), {"candidate": "mlp", "seed": 2, "examples": [example]})
+    said = " ".join(re.sub("<[^>]*>", "", page).split())
+    assert "What mlp gets wrong Test examples that its run with seed 2 answers wrong" in said
+    assert "of all 13 runs of all candidates" in said
+
+
+def test_many_classes_are_listed_rather_than_drawn(tmp_path: Path):
+    make_study(tmp_path, {"mlp": 0.9}, classes=[f"class_{n}" for n in range(60)])
+    page = render(summarise(collect(tmp_path)))
+    assert 'class="heat"' not in page and "<td>class_<wbr>0</td><td>class_<wbr>1</td>" in page
+
+
+def test_a_study_may_have_a_heading_of_its_own(tmp_path: Path):
+    make_study(tmp_path, {"mlp": 0.9})
+    summary = summarise(collect(tmp_path))
+    assert "Which network for" in render(summary)
+    page = render(summary | {"heading": "Common training issues"})
+    assert "<h1>Common training issues on" in page and "Which network for" not in page
+
+
+def test_columns_that_nobody_has_are_left_out(tmp_path: Path):
+    make_study(tmp_path, {"mlp": 0.9})
+    summary = summarise(collect(tmp_path))
+    assert ">Money<" in render(summary)
+    for row in summary["rows"]:
+        row["money"] = None
+    assert ">Money<" not in render(summary)

@@ -18,9 +18,9 @@ from weft.training.storage.record import write_predictions
 CLASSES = [str(number) for number in range(10)]
 
 
-def facts(name: str = "digits") -> Facts:
-    shape = {"img_size": (8, 8), "in_chans": 1}
-    return Facts(name, "image", "classes", 10, "f" * 32, 1295, shape, CLASSES, ["20% of the rows were held out"])
+def facts(name: str = "digits", classes: list[str] = CLASSES) -> Facts:
+    shape, notes = {"img_size": (8, 8), "in_chans": 1}, ["20% of the rows were held out"]
+    return Facts(name, "image", "classes", len(classes), "f" * 32, 1295, shape, classes, notes)
 
 
 def asked(**changes) -> ComparisonConfig:
@@ -63,8 +63,9 @@ def record(config: RunConfig, accuracy: float, points: int = 15, **changes: Any)
 
 
 def make_study(
-    folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400
-) -> Study:
+    folder: Path, accuracies: dict[str, float], seeds: int = 3, points: int = 15, examples: int = 400,
+    classes: list[str] = CLASSES,
+) -> Study:  # fmt: skip
     """A finished study; candidates are named after networks of the registry, `hog+logistic` is the baseline."""
     from weft.studies.results.load import describe_candidate
 
@@ -74,25 +75,32 @@ def make_study(
         for candidate in candidates
         for seed in range(1 if candidate.fixed else seeds)
     ]
-    study = Study(folder, "a study", facts(), candidates, jobs, "params", "50,000 parameters each", "weft compare")
+    study = Study(
+        folder, "a study", facts(classes=classes), candidates, jobs, "params", "50,000 parameters each", "weft compare"
+    )
     study.save()
     rng = np.random.default_rng(0)
     hard = rng.permutation(examples)
     for job in jobs:
-        finish(study, job, accuracies[job.candidate], points, examples, hard, rng)
+        finish(study, job, accuracies[job.candidate], points, examples, hard, rng, len(classes))
     return study
 
 
-def finish(study: Study, job: Job, accuracy: float, points: int, examples: int, hard: Any, rng: Any) -> None:
+def finish(
+    study: Study, job: Job, accuracy: float, points: int, examples: int, hard: Any, rng: Any, classes: int
+) -> None:
     path = study.run_folder(job).path
     path.mkdir(parents=True)
     study.run_folder(job).write_asked(job.config)
-    target = np.arange(examples, dtype=np.int32) % 10
+    target = np.arange(examples, dtype=np.int32) % classes
     wrong = hard[: max(1, round((1 - accuracy) * examples) + int(rng.integers(-1, 2)))]
     predicted = target.copy()
-    predicted[wrong] = (target[wrong] + 1) % 10
+    predicted[wrong] = (target[wrong] + 1) % classes
     confidence = np.full(examples, 0.9, np.float32)
     write_predictions(path, {"predicted": predicted, "confidence": confidence, "target": target})
     found = record(job.config, float((predicted == target).mean()), points)
+    confusion = np.zeros((classes, classes), int)
+    np.add.at(confusion, (target, predicted), 1)
+    found["metrics"]["confusion"] = confusion.tolist()
     (path / "record.json").write_text(json.dumps(found))
     (path / "inference.json").write_text(json.dumps({"throughput": 5000.0, "latency": 0.001, "threads": 1}))

@@ -31,7 +31,7 @@ Choice: Any = Union[  # noqa: UP007 - the members are only known when the lenses
 class Arguments:
     """Look inside a network: weft inspect RUN field, or weft inspect vit_nano_p4_32 field --source digits
 
-    Writes pictures, a table and a record into --output, and prints the table with a sentence on what it says.
+    Writes pictures, a table, a record and a page into --output, and prints the table with a sentence on what it says.
     `weft inspect RUN LENS --help` has the options of a lens.
     """
 
@@ -60,7 +60,9 @@ def run(arguments: Arguments) -> int:
     name = NAMES[type(arguments.lens)]
     if name == "all":
         return inspect_all(subject, folder)
-    keep(look(subject, name, arguments.lens), folder)
+    finding = look(subject, name, arguments.lens)
+    keep(finding, folder)
+    write_page(subject, [finding], folder / f"{name}.html")
     return 0
 
 
@@ -73,9 +75,6 @@ def keep(finding: Finding, folder: Path) -> None:
 
 def inspect_all(subject: Subject, folder: Path) -> int:
     """All lenses: every finding on disk, and the page."""
-    from weft.disk import claim, write_bytes
-    from weft.insight.page import render
-
     found = []
     for finding in look_through_all(subject):
         found.append(finding)
@@ -84,7 +83,14 @@ def inspect_all(subject: Subject, folder: Path) -> int:
             continue
         finding.save(folder)
         print(f"{finding.lens}: {finding.sentence}", flush=True)
-    page = claim(folder / "index.html", "choose another --output")
-    write_bytes(page, render(subject, found).encode())
-    print(f"wrote {page}")
+    write_page(subject, found, folder / "index.html")
     return 0
+
+
+def write_page(subject: Subject, found: list[Finding | str], path: Path) -> None:
+    """One HTML file with what was found."""
+    from weft.disk import claim, write_bytes
+    from weft.insight.page import render
+
+    write_bytes(claim(path, "choose another --output"), render(subject, found).encode())
+    print(f"wrote {path}")

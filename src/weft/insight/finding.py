@@ -30,12 +30,14 @@ class Unfit(WeftError):
 class Picture:
     """An SVG chart (text, its classes those of the report's style sheet) or a PNG (bytes).
 
-    `caption` stands above it on the page; `alternative` is what a screen reader says of a PNG (an SVG says its own).
+    `caption` stands above it on the page; `alternative` is what a screen reader says of a PNG (an SVG says its own);
+    `page` is HTML that stands for it there, where words can flow and tiles find their places.
     """
 
     content: str | bytes
     caption: str
     alternative: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Table:
 class Finding:
     """What one lens shows of one subject. `pictures` are in the order of the page; `record` is what JSON can hold.
 
-    `more` are further tables, by name, which the terminal leaves out.
+    `more` are further tables, by name, which the terminal leaves out. `textbook` names the pictures and tables that
+    hold for every network and say nothing of this one: a page has them at its end.
     """
 
     lens: str
@@ -60,6 +63,7 @@ class Finding:
     table: Table
     record: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Table] = field(default_factory=dict)
+    textbook: frozenset[str] = frozenset()
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write LENS.json, LENS.csv, LENS-TABLE.csv and LENS-PICTURE.svg or .png; returns what was written."""

@@ -96,17 +96,17 @@ def mistakes(subject: Subject, asked: options.MistakesOptions) -> Finding:
     return mistakes(subject, asked)
 
 
-LENSES: dict[str, Lens] = {
+LENSES: dict[str, Lens] = {  # in the order of the page: what is about the run first, what is about networks last
+    "mistakes": Lens(mistakes, options.MistakesOptions),
+    "saliency": Lens(saliency, options.SaliencyOptions),
+    "attention": Lens(attention, options.AttentionOptions, TOKENS),
+    "shift": Lens(shift, options.ShiftOptions, TOKENS),
+    "field": Lens(field, options.FieldOptions, TOKENS),
+    "filters": Lens(filters, options.FiltersOptions),
+    "gates": Lens(gates, options.GatesOptions, TOKENS),
+    "positions": Lens(positions, options.PositionsOptions, TOKENS),
     "activations": Lens(activations, options.ActivationsOptions),
     "backprop": Lens(backprop, options.BackpropOptions),
-    "filters": Lens(filters, options.FiltersOptions),
-    "field": Lens(field, options.FieldOptions, TOKENS),
-    "shift": Lens(shift, options.ShiftOptions, TOKENS),
-    "positions": Lens(positions, options.PositionsOptions, TOKENS),
-    "attention": Lens(attention, options.AttentionOptions, TOKENS),
-    "gates": Lens(gates, options.GatesOptions, TOKENS),
-    "saliency": Lens(saliency, options.SaliencyOptions),
-    "mistakes": Lens(mistakes, options.MistakesOptions),
 }
 
 

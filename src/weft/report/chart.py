@@ -9,7 +9,11 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from weft.report.words import text, width
 from weft.terminal import for_page
+
+FEW = 12  # whole numbers along an axis that all have a tick
+WIDTH, HEIGHT = 420.0, 290.0  # of a chart: on a phone its letters are hardly smaller, on a wide page two stand abreast
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,7 @@ class Scale:
     start: float
     stop: float
     log: bool = False
+    whole: bool = False  # whether values are whole numbers, such as layers: then ticks are
 
     def __call__(self, value: float) -> float:
         place = math.log10 if self.log else float
@@ -28,18 +33,20 @@ class Scale:
         return self.start + share * (self.stop - self.start)
 
     def ticks(self) -> list[float]:
+        if self.whole and not self.log and self.high - self.low <= FEW:
+            return [float(value) for value in range(math.ceil(self.low), math.floor(self.high) + 1)]
         return log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
 
 
-def fitting(values: Iterable[float], start: float, stop: float, log: bool = False) -> Scale:
+def fitting(values: Iterable[float], start: float, stop: float, log: bool = False, whole: bool = False) -> Scale:
     """A scale with a little room around the values; logarithmic only where all are above zero."""
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
     if log and low > 0:
         room = (high / low) ** 0.08 if high > low else 2.0
-        return Scale(low / room, high * room, start, stop, log=True)
+        return Scale(low / room, high * room, start, stop, True, whole)
     room = 0.06 * (high - low) or abs(high) * 0.1 or 1.0
-    return Scale(low - room, high + room, start, stop)
+    return Scale(low - room, high + room, start, stop, whole=whole)
 
 
 def linear_ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -52,11 +59,11 @@ def linear_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten in [low, high], with 2 and 5 of them where there is room."""
+    """Powers of ten in [low, high], with 2 and 5 of them where there is room; over a narrow span, round numbers."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1.0,) if math.log10(high / low) > 3 else (1.0, 2.0, 5.0)
     found = [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
-    return found if len(found) > 1 else [low, high]
+    return found if len(found) > 2 else linear_ticks(low, high, 8)
 
 
 @dataclass(frozen=True)
@@ -65,27 +72,32 @@ class Plane:
 
     x: Scale
     y: Scale
-    width: float = 460
-    height: float = 300
+    width: float = WIDTH
+    height: float = HEIGHT
     left: float = 54
     right: float = 14
-    top: float = 12
+    top: float = 30
     bottom: float = 40
 
     def axes(self, x_title: str, y_title: str, x_text: Callable[[float], str], y_text: Callable[[float], str]) -> str:
-        """Grid lines, tick labels and titles."""
+        """Grid lines, tick labels and titles: that of the upward axis stands above it, where it can be read."""
         floor, edge = self.height - self.bottom, self.width - self.right
         parts = []
         for value in self.y.ticks():
             y = self.y(value)
-            parts.append(f'<path class="grid" d="M{self.left} {y:.1f}H{edge}"/>')
+            parts.append(f'<path class="grid" d="M{self.left:.1f} {y:.1f}H{edge:.1f}"/>')
             parts.append(text(self.left - 6, y + 4, y_text(value), "end"))
+        used = 0.0
         for value in self.x.ticks():
-            x = self.x(value)
-            parts.append(f'<path class="grid" d="M{x:.1f} {self.top}V{floor}"/>')
-            parts.append(text(x, floor + 16, x_text(value)))
+            x, words = self.x(value), x_text(value)
+            parts.append(f'<path class="grid" d="M{x:.1f} {self.top:.1f}V{floor:.1f}"/>')
+            half = width(words) / 2
+            place = max(half + 1, min(x, self.width - half - 1))
+            if place - half > used:  # else it would stand in the last one
+                parts.append(text(place, floor + 16, words))
+                used = place + half + 6
         parts.append(text((self.left + edge) / 2, self.height - 6, x_title, kind="title"))
-        parts.append(text(13, (self.top + floor) / 2, y_title, kind="title", turned=-90))
+        parts.append(text(4, 14, y_title, "start", "title"))
         return "".join(parts)
 
     def svg(self, content: str, alternative: str) -> str:
@@ -93,31 +105,31 @@ class Plane:
         return picture(self.width, self.height, content, alternative)
 
 
-def picture(width: float, height: float, content: str, alternative: str, kind: str = "chart") -> str:
-    """An SVG element that scales with the page."""
-    box = f'viewBox="0 0 {width:.0f} {height:.0f}"'
+def picture(wide: float, high: float, content: str, alternative: str, kind: str = "chart") -> str:
+    """An SVG element that scales with the page; `--wide` tells the style sheet how wide its letters want it."""
+    box = f'viewBox="0 0 {wide:.0f} {high:.0f}" style="--wide:{wide:.0f}px"'
     return f'<svg class="{kind}" {box} role="img" aria-label="{for_page(alternative)}">{content}</svg>'
 
 
-def text(x: float, y: float, words: str, anchor: str = "middle", kind: str = "tick", turned: int = 0) -> str:
-    """Words at a place, turned about it by some degrees."""
-    place = f'transform="translate({x:.1f} {y:.1f}) rotate({turned})"' if turned else f'x="{x:.1f}" y="{y:.1f}"'
-    return f'<text class="{kind}" {place} text-anchor="{anchor}">{for_page(words)}</text>'
+def room_for(ticks: Iterable[str]) -> float:
+    """The margin left of a plane with these words at its ticks."""
+    return 14 + max([width(words) for words in ticks], default=30.0)
 
 
 def plane(
     x: Iterable[float],
     y: Iterable[float],
     log: tuple[bool, bool] = (False, False),
-    width: float = 460,
-    height: float = 300,
-    left: float = 58,
+    size: tuple[float, float] = (WIDTH, HEIGHT),
+    y_text: Callable[[float], str] | None = None,
+    whole: bool = False,
 ) -> Plane:
-    """A plane on which all of these values have room."""
-    frame = Plane(Scale(0, 1, 0, 1), Scale(0, 1, 0, 1), width, height, left)
-    across = fitting(x, left, width - frame.right, log[0])
-    down = fitting(y, height - frame.bottom, frame.top, log[1])
-    return Plane(across, down, width, height, left)
+    """A plane on which all of these values have room, its margin as wide as its ticks are; `whole` is of x."""
+    wide, high = size
+    frame = Plane(Scale(0, 1, 0, 1), Scale(0, 1, 0, 1), wide, high)
+    down = fitting(y, high - frame.bottom, frame.top, log[1])
+    left = room_for(map(y_text or short, down.ticks()))
+    return Plane(fitting(x, left, wide - frame.right, log[0], whole), down, wide, high, left)
 
 
 def short(value: float) -> str:
@@ -125,3 +137,8 @@ def short(value: float) -> str:
     if value and (abs(value) >= 1e5 or abs(value) < 1e-3):
         return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
     return f"{value:g}".replace("-", "−")
+
+
+def brief(value: float) -> str:
+    """A tick in three digits at most."""
+    return short(float(f"{value:.3g}"))

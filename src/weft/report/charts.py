@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from weft.report.chart import Plane, picture, plane, short, text
+from weft.report.chart import Plane, picture, plane, short
 from weft.report.columns import Column, Row
 from weft.report.pareto import front
+from weft.report.words import LINE, block, width, wrapped
 from weft.terminal import for_page
 
 COLOURS = 10  # classes c0 … c9 of the style sheet
@@ -16,14 +17,14 @@ def colour(number: int) -> str:
     return f"c{number % COLOURS}"
 
 
-def scatter(rows: list[Row], across: Column, up: Column, colours: dict[str, int]) -> str:
-    """Every candidate as a point, a score with its interval, the Pareto front as a line."""
+def scatter(rows: list[Row], across: Column, up: Column, colours: dict[str, int], wide: bool = True) -> str:
+    """Every candidate as a point, a score with its interval, the Pareto front as a line; for a page or a phone."""
     known = [row for row in rows if row.get(across.key) is not None and row.get(up.key) is not None]
     if not known:
         return ""
     ends = [row[end] for row in known for end in ("low", "high")] if up.key == "score" else []
     values = [row[across.key] for row in known], [row[up.key] for row in known] + ends
-    frame = plane(*values, (across.log, up.log), 600, 360, left=74)
+    frame = plane(*values, (across.log, up.log), (760, 400) if wide else (390, 360), up.write)
     best = front(known, up, across)
     path = " ".join(f"{'ML'[i > 0]}{frame.x(r[across.key]):.1f} {frame.y(r[up.key]):.1f}" for i, r in enumerate(best))
     parts = [frame.axes(across.title, up.title, across.write, up.write), f'<path class="front" d="{path}"/>']
@@ -52,15 +53,22 @@ def point(
 
 
 def label(frame: Plane, x: float, y: float, name: str, taken: list[Box]) -> str:
-    """A name beside its point, at the first of eight places where it covers no other; else its tooltip must do."""
-    wide, high = 7.2 * len(name), 13.0
+    """A name beside its point, at the first of eight places where it covers no other; else its tooltip must do.
+
+    A name that is long for the picture takes two or three lines.
+    """
+    lines = wrapped(name, 0.4 * frame.width, most=3, bold=True)
+    wide, high = max(width(line, bold=True) for line in lines) + 2, LINE * len(lines)
+    floor = frame.height - frame.bottom
     for right, down in ((1, -5), (-1, -5), (1, 15), (-1, 15), (1, -19), (-1, -19), (1, 29), (-1, 29)):
         left = x + 8 if right > 0 else x - 8 - wide
-        box = left, y + down - high, left + wide, y + down
-        inside = box[0] >= frame.left and box[2] <= frame.width and box[1] >= 0 and box[3] <= frame.height - 20
+        foot = y + down if down < 0 else y + down + high - LINE
+        box = left, foot - high, left + wide, foot + 3
+        inside = box[0] >= frame.left and box[2] <= frame.width and box[1] >= frame.top - 8 and box[3] <= floor
         if inside and not any(overlaps(box, other) for other in taken):
             taken.append(box)
-            return text(x + 8 * right, y + down, name, "start" if right > 0 else "end", "label")
+            first = foot - high + LINE
+            return block(x + 8 * right, first, lines, "start" if right > 0 else "end", "label")
     return ""
 
 

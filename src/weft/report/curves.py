@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from weft.report.chart import Plane, Scale, fitting, picture, short, text
+from weft.report.chart import HEIGHT, WIDTH, Plane, Scale, brief, fitting, picture, room_for, short
 from weft.report.charts import colour
 from weft.report.columns import share
+from weft.report.words import LINE, block, text, width, wrapped
 from weft.terminal import for_page
 
 Points = tuple[Sequence[float], Sequence[float]]  # x and y, of one length
-LETTER = 6.9  # average width of a letter of 12 pixels
 DASHES = ("", ' stroke-dasharray="7 3"', ' stroke-dasharray="2 3"')
-
-
-def brief(value: float) -> str:
-    """A tick in three digits at most: a narrow logarithmic axis has its ends as ticks, which are not round."""
-    return short(float(f"{value:.3g}"))
 
 
 def curves(
@@ -28,25 +23,33 @@ def curves(
     log: tuple[bool, bool] = (False, False),
     reach: tuple[float, float] | None = None,
     dots: bool = False,
+    whole: bool = False,
+    bands: Mapping[str, Points] | None = None,
     write: tuple[Callable[[float], str], Callable[[float], str]] = (short, brief),
-    width: float = 460,
-    height: float = 290,
 ) -> str:
-    """A line a series with a legend below; `reach` fixes the ends of the y axis."""
-    names = list(series)
-    legend, below = legend_of(names, width)
-    left = 62.0
-    across = fitting([x for xs, _ in series.values() for x in xs], left, width - 14, log[0])
-    floor = height - 40
-    if reach is None:
-        up = fitting([y for _, ys in series.values() for y in ys], floor, 12, log[1])
-    else:
-        up = Scale(*reach, floor, 12)
-    frame = Plane(across, up, width, height, left)
+    """A line a series with a legend below; `reach` fixes the ends of the y axis, `whole` says that x are numbers of
+    things, and `bands` has for some series the low and high ends of intervals."""
+    legend, below = legend_of(list(series), WIDTH)
+    bands = bands or {}
+    floor, top = HEIGHT - Plane.bottom, Plane.top
+    every = [y for _, ys in series.values() for y in ys] + [y for ends in bands.values() for end in ends for y in end]
+    up = Scale(*reach, floor, top) if reach is not None else fitting(every, floor, top, log[1])
+    left = room_for(map(write[1], up.ticks()))
+    across = fitting([x for xs, _ in series.values() for x in xs], left, WIDTH - Plane.right, log[0], whole)
+    frame = Plane(across, up, left=left)
     parts = [frame.axes(*titles, *write)]
     for number, (name, (xs, ys)) in enumerate(series.items()):
+        if name in bands:
+            parts.append(ribbon(frame, xs, bands[name], number))
         parts.append(line(frame, name, xs, ys, number, dots))
-    return picture(width, height + below, "".join(parts) + moved(legend, height + 6), said)
+    return picture(WIDTH, HEIGHT + below, "".join(parts) + moved(legend, HEIGHT + 6), said)
+
+
+def ribbon(frame: Plane, xs: Sequence[float], ends: Points, number: int) -> str:
+    """The intervals of a series, as a band."""
+    low, high = ([(frame.x(x), frame.y(y)) for x, y in zip(xs, end, strict=True)] for end in ends)
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*high, *reversed(low)])
+    return f'<polygon class="band {colour(number)}" points="{points}"/>'
 
 
 def line(frame: Plane, name: str, xs: Sequence[float], ys: Sequence[float], number: int, dots: bool) -> str:
@@ -65,22 +68,24 @@ def drawable(frame: Plane, value: float) -> bool:
     return math.isfinite(value) and (value > 0 or not frame.y.log)
 
 
-def legend_of(names: Sequence[str], width: float, solid: bool = False) -> tuple[str, float]:
-    """Names with a bit of their line, or a `solid` square, in rows of at most `width`, and the height they take."""
+def legend_of(names: Sequence[str], room: float, solid: bool = False) -> tuple[str, float]:
+    """Names with a bit of their line, or a `solid` square, in rows of at most `room`, and the height they take."""
     if len(names) < 2:
         return "", 0.0
-    parts, x, y = [], 14.0, 12.0
+    parts, x, y = [], 10.0, 12.0
     for number, name in enumerate(names):
-        wide = 30 + LETTER * len(name) + 14
-        if x > 14 and x + wide > width:
-            x, y = 14.0, y + 19
+        lines = wrapped(name, room - 56, most=3)
+        wide = 28 + max(map(width, lines)) + 14
+        if x > 10 and x + wide > room:
+            x, y = 10.0, y + 19
         if solid:
             square = f'x="{x + 8:.1f}" y="{y - 11:.1f}" width="14" height="14"'
             parts.append(f'<rect class="dot {colour(number)}" {square}/>')
         else:
             parts.append(f'<path class="line {colour(number)}"{DASHES[number % 3]} d="M{x:.1f} {y - 4:.1f}h22"/>')
-        parts.append(text(x + 28, y, name, "start"))
-        x += wide
+        parts.append(block(x + 28, y, lines, "start"))
+        y += LINE * (len(lines) - 1)
+        x += wide if len(lines) == 1 else room
     return "".join(parts), y + 14
 
 
@@ -95,18 +100,20 @@ def bars(
     *,
     most: float = 1.0,
     write: Callable[[float], str] = share,
-    width: float = 460,
 ) -> str:
     """A bar a row, its parts side by side in the colours of `kinds`; `most` is the length of a full bar."""
-    step, top = 20.0, 8.0
-    left = min(190.0, 16 + LETTER * max(len(name) for name, _ in rows))
-    room = width - left - 58
-    parts = [f'<path class="grid" d="M{left:.1f} {top}V{top + step * len(rows):.1f}"/>']
-    for number, (name, values) in enumerate(rows):
-        parts.append(bar(name, values, kinds, (left, top + number * step, room / most), write))
-    legend, below = legend_of(kinds, width, solid=True)
-    height = top + step * len(rows) + 6
-    return picture(width, height + below, "".join(parts) + moved(legend, height + 2), said)
+    names = [wrapped(name, 0.42 * WIDTH, most=3) for name, _ in rows]
+    left = 14 + max(width(line) for lines in names for line in lines)
+    unit = (WIDTH - left - 10 - max(width(write(sum(values))) for _, values in rows)) / most
+    parts, y = [], 6.0
+    for lines, (name, values) in zip(names, rows, strict=True):
+        high = 7 + LINE * len(lines)
+        parts.append(block(left - 6, y + 13, lines, "end"))
+        parts.append(bar(name, values, kinds, (left, y + high / 2 - 8, unit), write))
+        y += high
+    parts.append(f'<path class="grid" d="M{left:.1f} 4V{y:.1f}"/>')
+    legend, below = legend_of(kinds, WIDTH, solid=True)
+    return picture(WIDTH, y + 6 + below, "".join(parts) + moved(legend, y + 8), said)
 
 
 def bar(
@@ -116,14 +123,13 @@ def bar(
     place: tuple[float, float, float],
     write: Callable[[float], str],
 ) -> str:
-    """One row: its name, cut at the front where it is long, its parts, and their sum."""
+    """The parts of one row, and their sum."""
     left, y, unit = place
-    shown = name if len(name) <= 26 else "…" + name[-25:]
-    parts, x = [text(left - 6, y + 14, shown, "end")], left
+    parts, x = [], left
     for number, (kind, value) in enumerate(zip(kinds, values, strict=True)):
         said = f"<title>{for_page(f'{name}: {kind} {write(value)}')}</title>"
-        size = f'x="{x:.1f}" y="{y + 3:.1f}" width="{max(0.0, value * unit):.1f}" height="14"'
+        size = f'x="{x:.1f}" y="{y:.1f}" width="{max(0.0, value * unit):.1f}" height="14"'
         parts.append(f'<rect class="dot {colour(number)}" {size}>{said}</rect>')
         x += value * unit
-    parts.append(text(x + 6, y + 14, write(sum(values)), "start"))
+    parts.append(text(x + 6, y + 11, write(sum(values)), "start"))
     return "".join(parts)

@@ -8,10 +8,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.report.chart import Plane, Scale, fitting, picture, short, text
+from weft.report.chart import WIDTH, Plane, Scale, fitting, picture, short
 from weft.report.charts import colour, interval
 from weft.report.columns import duration, scaled
 from weft.report.page import asset, style
+from weft.report.words import block, breakable, text, width, wrapped
 from weft.terminal import for_page, shown
 
 Summary = dict[str, Any]
@@ -25,6 +26,7 @@ def render_experiment(summary: Summary) -> str:
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.filters["breakable"] = breakable
     return environment.get_template("experiment.html.j2").render(
         summary=summary,
         verdicts=[{**found, "chart": Markup(chart)} for found, chart in verdicts(summary)],
@@ -86,27 +88,25 @@ def as_point(value: float | None) -> dict[str, float] | None:
 def ladder(points: list[tuple[str, dict[str, float] | None]], title: str) -> str:
     """Rows one below the other, each with a dot and the whisker of its interval."""
     known = [point for _, point in points if point is not None]
-    left, step, top = 20 + 7.0 * max(len(name) for name, _ in points), 30.0, 12.0
-    height = top + step * len(points) + 40
-    frame = Plane(
-        fitting([point[end] for point in known for end in ("low", "high")], left, 446),
-        Scale(0, len(points), top, height - 40),
-        height=height,
-        left=left,
-    )
-    parts = [rung(frame, number, name, point) for number, (name, point) in enumerate(points)]
+    names = [wrapped(name, 0.42 * WIDTH, most=2, bold=True) for name, _ in points]
+    left = 14 + max(width(line, bold=True) for lines in names for line in lines)
+    step, edge = 32.0, WIDTH - Plane.right
+    height = Plane.top + step * len(points) + 30
+    across = fitting([point[end] for point in known for end in ("low", "high")], left, edge)
+    frame = Plane(across, Scale(0, len(points), Plane.top, height - 30), height=height, left=left, bottom=30)
+    parts = [text(4, 14, title, "start", "title")]
     for value in frame.x.ticks():
         x = frame.x(value)
-        parts.append(f'<path class="grid" d="M{x:.1f} {top}V{height - 40}"/>{text(x, height - 24, short(value))}')
-    parts.append(text((left + 446) / 2, height - 6, title, kind="title"))
+        parts.append(f'<path class="grid" d="M{x:.1f} {frame.top}V{height - 30}"/>{text(x, height - 14, short(value))}')
+    parts += [rung(frame, number, names[number], *point) for number, point in enumerate(points)]
     said = "; ".join(f"{name} {point['mean']:.3g}" for name, point in points if point is not None)
-    return picture(460, height, "".join(parts), f"{title}: {said}")
+    return picture(WIDTH, height, "".join(parts), f"{title}: {said}")
 
 
-def rung(frame: Plane, number: int, name: str, point: dict[str, float] | None) -> str:
+def rung(frame: Plane, number: int, lines: list[str], name: str, point: dict[str, float] | None) -> str:
     """One row of a ladder."""
     y = frame.y(number + 0.5)
-    label = text(frame.left - 8, y + 4, name, "end", "label")
+    label = block(frame.left - 8, y + 4 - 7 * (len(lines) - 1), lines, "end", "label")
     if point is None:
         return label
     low, mean, high = (frame.x(point[end]) for end in ("low", "mean", "high"))

@@ -12,20 +12,26 @@ from markupsafe import Markup
 
 from weft.report import charts, heat
 from weft.report.columns import Column, columns, written
+from weft.report.words import breakable
 from weft.terminal import shown
 
 Summary = dict[str, Any]
+FEW, WIDE = 4, 14  # classes above which a confusion is listed too, and above which its matrix needs the page's width
+COMMONEST = 10  # confusions that are listed
 
 
 def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
     """The page as text."""
-    known = columns(summary["metric"], any(row.get("tokens") for row in summary["rows"]))
-    tints = {row["name"]: number for number, row in enumerate(summary["rows"])}
+    rows = summary["rows"]
+    every = columns(summary["metric"], any(row.get("tokens") for row in rows))
+    known = [each for each in every if each.key == "score" or any(row.get(each.key) is not None for row in rows)]
+    tints = {row["name"]: number for number, row in enumerate(rows)}
     environment = Environment(
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["cell"] = written
+    environment.filters["breakable"] = breakable
     return environment.get_template("report.html.j2").render(
         summary=summary,
         columns=known,
@@ -34,7 +40,7 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
         curves=[Markup(chart) for chart in curves(summary, tints) if chart],
         learning=Markup(learning(summary, tints)),
         verdicts=[{**verdict, "chart": Markup(chart)} for verdict, chart in verdict_charts(summary)],
-        confusions=[(name, Markup(chart)) for name, chart in confusions(summary)],
+        confusions=list(confusions(summary)),
         mistakes=mistakes or {"candidate": "", "examples": []},
         style=Markup(style()),
         script=Markup(asset("report.js")),
@@ -54,9 +60,9 @@ def style() -> str:
 def scatters(summary: Summary, known: list[Column], tints: dict[str, int]) -> Iterator[dict[str, Any]]:
     """A chart for every two columns; the page shows one at a time."""
     for up, across in itertools.combinations(known, 2):
-        chart = charts.scatter(summary["rows"], across, up, tints)
-        if chart:
-            yield {"up": up.key, "across": across.key, "chart": Markup(chart)}
+        drawn = [charts.scatter(summary["rows"], across, up, tints, wide) for wide in (True, False)]
+        if all(drawn):
+            yield {"up": up.key, "across": across.key, "wide": Markup(drawn[0]), "narrow": Markup(drawn[1])}
 
 
 def curves(summary: Summary, tints: dict[str, int]) -> Iterator[str]:
@@ -92,9 +98,25 @@ def verdict_charts(summary: Summary) -> Iterator[tuple[dict[str, Any], str]]:
         yield verdict, chart
 
 
-def confusions(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Confusion matrices in the order of the leaderboard."""
+def confusions(summary: Summary) -> Iterator[Summary]:
+    """Confusions in the order of the leaderboard: a matrix, where it can be read, and the commonest of them."""
+    classes = summary["source"]["classes"]
     for row in summary["rows"]:
         matrix = summary["confusion"].get(row["name"])
-        if matrix is not None and 1 < len(matrix) <= 40:
-            yield row["name"], heat.confusion(row["name"], matrix, summary["source"]["classes"])
+        if matrix is None or len(matrix) < 2:
+            continue
+        small = len(matrix) <= heat.MANY
+        yield {
+            "name": row["name"],
+            "of": whose(row["seeds"], sum(map(sum, matrix))),
+            "chart": Markup(heat.confusion(row["name"], matrix, classes)) if small else "",
+            "wide": small and len(matrix) > WIDE,
+            "commonest": heat.commonest(matrix, classes, COMMONEST) if len(matrix) > FEW else [],
+        }
+
+
+def whose(seeds: int, answers: int) -> str:
+    """Which runs a confusion counts."""
+    if seeds == 1:
+        return f"one run, {answers:,} answers"
+    return f"sum of {seeds} runs with different seeds, {answers // max(seeds, 1):,} answers each"

@@ -7,54 +7,59 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weft.report.chart import picture, plane, short, text
+from weft.report.chart import brief, plane, short
+from weft.report.curves import bars
 from weft.report.heat import heat
-from weft.report.page import style
+from weft.report.page import asset, style
+from weft.report.words import breakable
 from weft.terminal import shown
+
+Chart = tuple[str, str, str]  # heading, chart, and a sentence below it
 
 
 def render_search(summary: dict[str, Any]) -> str:
     """The page of a search."""
     ordered = sorted(summary["trials"], key=lambda trial: -(trial["value"] if trial["value"] is not None else -9e9))
-    return _page(summary, [Markup(bars(summary["importance"])), Markup(history(summary["trials"]))], ordered[:20])
+    charts = [
+        ("What was found, trial by trial", history(summary["trials"]), "A dot a trial; the line is the best so far."),
+        ("Which settings matter", importance_bars(summary["importance"]),
+         "Share of the variance of the results that a setting explains, over the trials that were made."),
+    ]  # fmt: skip
+    return _page(summary, charts, ordered[:20])
 
 
 def render_maps(summary: dict[str, Any]) -> str:
     """The page of a rate × width map."""
     found = {"source": summary["source"], "model": " against ".join(summary["maps"]), "best": None, "states": {}}
-    charts = [Markup(rate_map(model, cells, summary)) for model, cells in summary["maps"].items()]
+    charts = [rate_map(model, cells, summary) for model, cells in summary["maps"].items()]
     return _page(found, charts, [])
 
 
-def _page(summary: dict[str, Any], charts: list[Markup], trials: list[dict[str, Any]]) -> str:
+def _page(summary: dict[str, Any], charts: list[Chart], trials: list[dict[str, Any]]) -> str:
     environment = Environment(
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.filters["breakable"] = breakable
     settings = sorted({name for trial in trials for name in trial["settings"]})
     return environment.get_template("tuning.html.j2").render(
         summary=summary,
-        charts=[chart for chart in charts if chart],
+        charts=[(heading, Markup(chart), said) for heading, chart, said in charts if chart],
         trials=trials,
         settings=settings,
         style=Markup(style()),
-        written=lambda value: short(float(f"{value:.3g}")) if isinstance(value, float) else str(value),
+        script=Markup(asset("report.js")),
+        written=lambda value: brief(value) if isinstance(value, float) else str(value),
     )
 
 
-def bars(importance: dict[str, float]) -> str:
+def importance_bars(importance: dict[str, float]) -> str:
     """How much of the result's variance each setting explains."""
     if not importance:
         return ""
-    left, height, step = 110.0, 34.0 + 26 * len(importance), 26.0
-    parts = [text(left, 14, "share of the variance that a setting explains", "start", "title")]
-    for number, (name, share) in enumerate(importance.items()):
-        y = 24 + number * step
-        parts.append(text(left - 8, y + 14, name, "end"))
-        parts.append(f'<rect class="dot c0" x="{left}" y="{y}" width="{300 * share:.1f}" height="18" rx="3"/>')
-        parts.append(text(left + 300 * share + 6, y + 14, f"{100 * share:.0f} %", "start"))
     said = "Importance: " + ", ".join(f"{name} {100 * share:.0f} %" for name, share in importance.items())
-    return picture(460, height, "".join(parts), said)
+    rows = [(name, (share,)) for name, share in importance.items()]
+    return bars(rows, ("share",), said, write=lambda share: f"{100 * share:.0f} %")
 
 
 def history(trials: list[dict[str, Any]]) -> str:
@@ -62,7 +67,7 @@ def history(trials: list[dict[str, Any]]) -> str:
     known = [(trial["number"], trial["value"]) for trial in trials if trial["value"] is not None]
     if not known:
         return ""
-    frame = plane([number for number, _ in known], [value for _, value in known])
+    frame = plane([number for number, _ in known], [value for _, value in known], whole=True)
     best = float("-inf")
     path: list[str] = []
     for number, value in known:
@@ -73,12 +78,12 @@ def history(trials: list[dict[str, Any]]) -> str:
     return frame.svg(f'{axes}<path class="front" d="{line}"/>{dots}', f"{len(known)} trials; the best is {best:.4f}")
 
 
-def rate_map(model: str, cells: list[list[float | None]], summary: dict[str, Any]) -> str:
+def rate_map(model: str, cells: list[list[float | None]], summary: dict[str, Any]) -> Chart:
     """Selection metric of a network over rate (across) and width (down); a failed run is an empty cell marked ✗."""
     shades = [[0.0 if value is None else value for value in line] for line in cells]
     words = [["✗" if value is None else f"{100 * value:.0f}" for value in line] for line in cells]
     good = sum(value is not None and value >= 0.9 * max(map(max, shades)) for line in cells for value in line)
     said = f"{model}: {good} of {sum(map(len, cells))} settings come within a tenth of its best"
-    rows = [f"×{width:g}" for width in summary["widths"]]
-    chart = heat(shades, words, rows, [short(rate) for rate in summary["rates"]], ("width", "rate"), said)
-    return f"<figcaption>{said}</figcaption>{chart}"
+    rows, columns = [f"×{width:g}" for width in summary["widths"]], [short(rate) for rate in summary["rates"]]
+    key = (("right", "validation metric in %, from 0 to 100; ✗: the run failed"),)
+    return model, heat(shades, words, rows, columns, ("width", "rate"), said, key=key), f"{said}."

@@ -11,8 +11,10 @@ from torch import Tensor
 from insight.small import subject_of
 from weft.errors import WeftError
 from weft.insight import registry
+from weft.insight.drawing.highlight import texts
 from weft.insight.lenses.attention import map_statistics
 from weft.insight.lenses.attention.head_statistics import watch_heads
+from weft.insight.lenses.attention.lens import words_alone
 from weft.insight.toeplitz import distances
 from weft.networks.gmlp import GatedBlock
 from weft.nn.attention import Attention, attention_maps
@@ -121,9 +123,16 @@ def test_the_lens_shows_every_head(name: str) -> None:
     heads = 1 if "amlp" in name else 2
     assert len(finding.table.rows) == 2 * heads
     assert list(finding.pictures) == ["distance", "entropy", "examples", "maps"]
-    assert finding.pictures["maps"].content.count("<image") == 2 * heads  # type: ignore[union-attr]
+    assert finding.pictures["maps"].content.count("<image") == 2 * heads + 1  # type: ignore[union-attr]  # with the key
 
 
 def test_a_network_without_attention_is_told_where_to_look() -> None:
     with pytest.raises(WeftError, match=r"has no attention; .* the lens gates shows"):
         registry.look(subject_of("mixer_pico_p4_32"), "attention")
+
+
+def test_special_tokens_take_no_colour_from_the_words() -> None:
+    title, words, weights = words_alone(1, ["[CLS]", "good", "film", "[SEP]"], [0.7, 0.1, 0.05, 0.15])
+    assert weights == [None, 0.1, 0.05, None] and "hold 85 %" in title
+    drawn = texts([(title, words, weights)], "said", "caption").page
+    assert 'style="--s:0.55" title="good: 0.1"' in drawn and '<span class="aside">[CLS]</span>' in drawn

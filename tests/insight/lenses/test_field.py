@@ -10,7 +10,9 @@ import weft
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.insight import look, open_subject
-from weft.insight.lenses.field.effective import MeasuredField, by_offset, measure
+from weft.insight.lenses.field.charts import CROSS, drawn
+from weft.insight.lenses.field.effective import MeasuredField, by_offset, central, measure
+from weft.insight.lenses.field.lens import placed
 from weft.insight.lenses.field.theoretical import Place, places
 from weft.networks.measure.receptive_field import Layer, grow, receptive_field
 from weft.networks.registry import configured
@@ -113,3 +115,14 @@ def test_text_networks_of_every_kind_have_a_measured_field(name: str) -> None:
 def test_units_without_a_place_have_no_field() -> None:
     with pytest.raises(WeftError, match="no place in the input"):
         look(open_subject("mlp", "digits"), "field")
+
+
+def test_the_field_that_is_shown_lies_nearest_to_the_middle_and_says_where_it_is() -> None:
+    """Strides of 32 with padding over 96 pixels: fields have their middles at 0, 32 and 64, none at 47.5."""
+    assert central(Place("x", 9, 32, 0.0), 3, 96) == 1
+    assert central(Place("x", 9, 4, 1.5), 8, 32) in (3, 4)
+    assert central(Place("x", 9, 8, 0.0), 4, 32) == 2
+    third = MeasuredField(Place("x", 9, 32, 0.0), np.ones((96, 96)), (32.0, 32.0))
+    assert placed(third) == "34 % down, 34 % across"
+    pixels = drawn(third)
+    assert pixels[65, 65].tolist() == list(CROSS) and pixels[:, :2].max() < 255

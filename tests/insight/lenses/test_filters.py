@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from weft.errors import WeftError
 from weft.insight import look, open_subject
 from weft.insight.layers import find_layer, layer_names
 from weft.insight.lenses.filters.classic_filters import HANDMADE, filtered, kernel, most_like
-from weft.insight.lenses.filters.feature_maps import maps_of
+from weft.insight.lenses.filters.feature_maps import by_word, maps_of
 from weft.insight.lenses.filters.first_layer import FirstLayer, first_layer
 from weft.insight.lenses.filters.lens import read_picture
 from weft.nn.spatial import Layout
@@ -106,3 +107,11 @@ def test_a_picture_of_another_size_is_fitted_and_a_bad_one_is_refused(tmp_path: 
     for path in (tmp_path / "bad.png", tmp_path / "none.png"):
         with pytest.raises(WeftError, match="picture"):
             read_picture(path)
+
+
+def test_a_long_text_is_folded_and_its_map_has_a_key() -> None:
+    words = [f"word{number}" for number in range(128)]
+    drawn = by_word(torch.randn(1, 128, 64, generator=torch.Generator().manual_seed(0)), words, "What it computes")
+    height = int(re.findall(r'viewBox="0 0 \d+ (\d+)"', str(drawn.content))[0])
+    assert height < 450 and "word95" in drawn.content and "the first 96 of 128 words" in drawn.caption
+    assert str(drawn.content).count("<image") == 5  # four columns of words and the key

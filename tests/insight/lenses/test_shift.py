@@ -94,3 +94,17 @@ def test_padding_before_moves_the_words() -> None:
 def test_what_does_not_fit_one_chart_or_has_no_answers_is_said() -> None:
     with pytest.raises(WeftError, match="no classes"):
         look(open_subject("filternet", "digits", settings={"img_size": 8}), "shift")
+
+
+def test_a_change_of_accuracy_has_its_interval() -> None:
+    """Of four answers one becomes wrong; by the formula of Agresti & Min."""
+    before, after = torch.eye(4)[[0, 1, 2, 3]], torch.eye(4)[[0, 1, 2, 0]]
+    tally = Tally("classes")
+    tally.add(before, after, torch.arange(4))
+    assert (tally.gained, tally.lost) == (0, 1)
+    half = 1.959964 * (2 - 1 / 6) ** 0.5 / 6
+    assert tally.change() == pytest.approx((-1 / 6 - half, -1 / 6 + half))
+    finding = look(open_subject("lenet_slide", "digits"), "shift", examples=24, largest=2)
+    assert "95 % interval" in finding.sentence and "24 examples" in finding.sentence
+    assert [*finding.table.columns][-2:] == ["change, low", "change, high"]
+    assert all(row[5] <= row[4] <= row[6] for row in finding.table.rows)

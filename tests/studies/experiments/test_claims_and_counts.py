@@ -11,6 +11,8 @@ from weft.networks.registry import configured
 from weft.studies.experiments import e11_training_issues
 from weft.studies.experiments.e1_counts import specifications
 from weft.studies.experiments.e11_training_issues import CLAIMS
+from weft.studies.results.load import Result
+from weft.studies.results.summary import on_most_rows
 from weft.studies.statistics.intervals import difference
 
 
@@ -41,3 +43,10 @@ def test_e11_verdicts_are_confirmed_refuted_or_not_shown():
     assert "refuted" in e11_training_issues.in_words(claim, down, down.p, study)["sentence"]
     assert "not shown" in e11_training_issues.in_words(claim, up, 0.5, study)["sentence"]
     assert "no verdict" in e11_training_issues.in_words(claim, None, 1.0, study)["sentence"]
+
+
+def test_e11_shows_the_figures_of_a_candidate_that_is_trained_on_few_rows():
+    """Its share of the training rows is a tenth by design: that is all it has, and not a point of a learning curve."""
+    few = [Result("few rows", seed, 0.1, Path("x")) for seed in range(2)]
+    curve = [Result("mlp", 0, share, Path("x")) for share in (0.1, 1.0)]
+    assert on_most_rows(few) == few and on_most_rows(curve) == curve[1:]

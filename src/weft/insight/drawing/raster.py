@@ -1,9 +1,10 @@
-"""Pictures made of pixels: numbers to colours, PNG, and sheets of tiles whose labels follow the page's theme."""
+"""Numbers to colours, pixels to PNG, and what a colour stands for."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -11,17 +12,45 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from weft.report.chart import picture, text
+from weft.report.words import text, width
 from weft.terminal import for_page
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 Values = NDArray[Any]  # (height, width)
-Tile = tuple[str, Pixels]  # label and picture
+Colours = Sequence[tuple[int, int, int]]
 
 # Anchors between which colours are interpolated. Sequential: viridis, readable without colour vision; diverging: blue,
-# white, red of ColorBrewer's RdBu, with zero in the middle.
+# white, red of ColorBrewer's RdBu, with zero in the middle; weights: as `highlight` lays them over grey.
 SEQUENTIAL = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37))
 DIVERGING = ((33, 102, 172), (146, 197, 222), (247, 247, 247), (244, 165, 130), (178, 24, 43))
+ABOVE, BELOW = (230, 80, 20), (0, 110, 200)  # of positive and negative weights
+WEIGHTS = (BELOW, (200, 200, 200), ABOVE)
+POSITIVE = ((200, 200, 200), ABOVE)
+
+
+@dataclass(frozen=True)
+class Key:
+    """What colours stand for: words at the ends of a strip of them."""
+
+    colours: Colours
+    low: str
+    high: str
+
+    def svg(self, y: float, room: float) -> str:
+        """A strip of 110 pixels between its words, for a picture of `room`; 20 pixels high."""
+        strip = interpolated(np.linspace(0, 1, 64)[None], self.colours)
+        left = min(10 + width(self.low) + 8, room - 120)
+        return (
+            text(10, y + 11, self.low, "start")
+            + embedded(strip, left, y + 2, 110, 10)
+            + text(left + 118, y + 11, self.high, "start")
+        )
+
+    def page(self) -> str:
+        """The same for a page."""
+        stops = ", ".join(f"rgb{colour}" for colour in self.colours)
+        strip = f'<i style="background: linear-gradient(90deg, {stops})"></i>'
+        return f'<p class="key"><span>{for_page(self.low)}</span>{strip}<span>{for_page(self.high)}</span></p>'
 
 
 def shaded(values: Values, low: float | None = None, high: float | None = None) -> Pixels:
@@ -37,14 +66,7 @@ def signed(values: Values, reach: float | None = None) -> Pixels:
     return interpolated(0.5 + values / (2 * reach or 1.0), DIVERGING)
 
 
-def grey(values: Values) -> Pixels:
-    """Numbers from their least to their largest as grey."""
-    low, high = float(values.min()), float(values.max())
-    scaled = np.clip((values - low) / ((high - low) or 1.0) * 255, 0, 255).round().astype(np.uint8)
-    return np.repeat(scaled[..., None], 3, axis=2)
-
-
-def interpolated(places: Values, anchors: Sequence[tuple[int, int, int]]) -> Pixels:
+def interpolated(places: Values, anchors: Colours) -> Pixels:
     """Places in [0, 1] as colours between the anchors."""
     steps = np.linspace(0, 1, len(anchors))
     channels = [np.interp(np.clip(places, 0, 1), steps, [anchor[c] for anchor in anchors]) for c in range(3)]
@@ -58,35 +80,15 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
     return file.getvalue()
 
 
+def address(pixels: NDArray[np.uint8]) -> str:
+    """Pixels as an address that holds them."""
+    return f"data:image/png;base64,{b64encode(png(pixels)).decode()}"
+
+
 def embedded(pixels: NDArray[np.uint8], x: float, y: float, width: float, height: float, said: str = "") -> str:
     """Pixels as a part of an SVG, each a sharp square."""
-    data = b64encode(png(pixels)).decode()
     about = f"<title>{for_page(said)}</title>" if said else ""
     return (
         f'<image x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" preserveAspectRatio="none" '
-        f'style="image-rendering: pixelated" href="data:image/png;base64,{data}">{about}</image>'
+        f'style="image-rendering: pixelated" href="{address(pixels)}">{about}</image>'
     )
-
-
-def sheet(tiles: Sequence[Tile], said: str, *, columns: int = 6, width: float = 560) -> str:
-    """Tiles in rows, each under its label (labels may be empty), as one SVG of `width`."""
-    columns = max(1, min(columns, len(tiles)))
-    gap, head = 8.0, 18.0 if any(label for label, _ in tiles) else 0.0
-    side = (width - gap * (columns + 1)) / columns
-    parts, top = [], gap
-    for start in range(0, len(tiles), columns):
-        row = tiles[start : start + columns]
-        tall = max(pixels.shape[0] / pixels.shape[1] for _, pixels in row) * side
-        for column, (label, pixels) in enumerate(row):
-            left = gap + column * (side + gap)
-            if label:
-                parts.append(text(left, top + 12, cut(label, side), "start"))
-            parts.append(embedded(pixels, left, top + head, side, side * pixels.shape[0] / pixels.shape[1], label))
-        top += head + tall + gap
-    return picture(width, top, "".join(parts), said, "sheet")
-
-
-def cut(label: str, side: float) -> str:
-    """A label that is no longer than its tile is wide."""
-    room = max(3, int(side / 6.6))
-    return label if len(label) <= room else label[: room - 1] + "…"

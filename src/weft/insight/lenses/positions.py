@@ -15,19 +15,21 @@ import torch
 from torch import Tensor
 
 from weft.insight import toeplitz as offsets
-from weft.insight.drawing import raster
+from weft.insight.drawing.raster import DIVERGING, SEQUENTIAL, Key, embedded, shaded, signed
+from weft.insight.drawing.tiles import Tile, sheet
 from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.options import PositionsOptions
 from weft.insight.subject import Subject
 from weft.insight.toeplitz import Grid
 from weft.nn.embeddings import LearnedPositions, SinusoidalPositions, sinusoidal_table
-from weft.report.chart import picture
+from weft.report.chart import WIDTH, brief, picture
 from weft.report.curves import curves
 
 COLUMNS = [
     "table", "tokens", "channels", "Toeplitz", "Toeplitz, 1-D", "Toeplitz, shuffled", "Toeplitz, noise",
     "rows + columns", "length",
 ]  # fmt: skip
+COSINE = Key(DIVERGING, "cosine −1", "cosine 1")
 MANY = 12  # positions along a side whose similarity is drawn, each as a picture of the grid
 
 
@@ -144,29 +146,33 @@ def pictures(tables: dict[str, Tensor], grid: Grid) -> dict[str, Picture]:
     for name, table in tables.items():
         found[name] = Picture(table_picture(name, table), f"The {name} table: position by channel")
     if len(grid) == 2 and "learned" in tables:
-        found["grid"] = Picture(grid_sheet(tables["learned"], grid), "Learned: each position beside all others")
+        found["grid"] = grid_sheet(tables["learned"], grid)
     said = "Cosine of each two positions, white where it is 0, red where it is 1"
-    tiles = [(name, raster.signed(similarity(table).numpy(), 1.0)) for name, table in tables.items()]
-    found["similarity"] = Picture(raster.sheet(tiles, said, columns=2), "Similarity of positions")
+    tiles: list[Tile] = [(name, signed(similarity(table).numpy(), 1.0)) for name, table in tables.items()]
+    found["similarity"] = sheet(tiles, said, "Similarity of positions: cosine of each two", columns=2, key=COSINE)
     found["offsets"] = Picture(offset_chart(tables), "Similarity by offset along the tokens")
     return found
 
 
-def table_picture(name: str, table: Tensor, width: float = 560) -> str:
+def table_picture(name: str, table: Tensor, width: float = WIDTH) -> str:
     """A table as pixels."""
     height = max(80.0, min(280.0, width * len(table) / table.shape[1]))
     said = f"The {name} table of {len(table)} positions (down) and {table.shape[1]} channels (across)"
-    pixels = raster.embedded(raster.signed(table.numpy()), 8, 8, width - 16, height, said)
-    return picture(width, height + 16, pixels, said, "sheet")
+    reach = float(table.abs().max())
+    pixels = embedded(signed(table.numpy(), reach), 8, 8, width - 16, height, said)
+    key = Key(DIVERGING, brief(-reach), brief(reach)).svg(height + 16, width)
+    return picture(width, height + 36, pixels + key, said)
 
 
-def grid_sheet(table: Tensor, grid: Grid) -> str:
+def grid_sheet(table: Tensor, grid: Grid) -> Picture:
     """A tile a position, where it lies: its similarity to every position of the grid (Dosovitskiy et al., figure 7)."""
     alike = similarity(table).unflatten(0, grid)
     rows, columns = (torch.linspace(0, side - 1, min(side, MANY)).round().long().unique() for side in grid)
-    tiles = [("", raster.shaded(alike[r, c].reshape(grid).numpy(), -1, 1)) for r in rows for c in columns]
+    tiles: list[Tile] = [("", shaded(alike[r, c].reshape(grid).numpy(), -1, 1)) for r in rows for c in columns]
     said = f"Similarity of {len(tiles)} positions to all others, each tile at its position"
-    return raster.sheet(tiles, said, columns=len(columns))
+    caption = "Learned: each position's similarity to all others, a tile a position, where it lies"
+    key = Key(SEQUENTIAL, "cosine −1", "cosine 1")
+    return sheet(tiles, said, caption, columns=len(columns), together=len(columns), key=key)
 
 
 def offset_chart(tables: dict[str, Tensor]) -> str:
@@ -176,4 +182,6 @@ def offset_chart(tables: dict[str, Tensor]) -> str:
         alike = similarity(table)
         shifts = range(len(alike))
         series[name] = (list(shifts), [float(alike.diagonal(shift).mean()) for shift in shifts])
-    return curves(series, ("offset in tokens", "mean cosine"), "Mean similarity of positions by their offset")
+    return curves(
+        series, ("offset in tokens", "mean cosine"), "Mean similarity of positions by their offset", whole=True
+    )

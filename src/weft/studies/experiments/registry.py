@@ -105,7 +105,8 @@ def show_e11(folder: Path) -> None:
         asdict(verdict)
         for verdict in read_stored(folder / FILE, list[JudgedClaim], "`weft study run e11` judges again")
     ]
-    summary: dict[str, Any] = summarise(collect(folder)) | {"verdicts": verdicts, "recommendation": ""}
+    own = {"heading": "Common training issues", "verdicts": verdicts, "recommendation": ""}
+    summary: dict[str, Any] = summarise(collect(folder)) | own
     write_bytes(claim(folder / "report.html"), render(summary).encode())
     for verdict in verdicts:
         print(verdict["sentence"])

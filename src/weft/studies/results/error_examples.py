@@ -38,6 +38,7 @@ class Kept:
 
     candidate: str
     examples: list[Example]
+    seed: int | None = None
 
 
 def keep_mistakes(study: Study, pool: Pool) -> None:
@@ -53,7 +54,7 @@ def keep_mistakes(study: Study, pool: Pool) -> None:
         RunConfig(source=config.source, reading=config.reading, transform=config.transform),
         rows,
     )
-    write_json(study.folder / FILE, {"candidate": chosen.candidate, "examples": [
+    write_json(study.folder / FILE, {"candidate": chosen.candidate, "seed": chosen.seed, "examples": [
         {**about(chosen, done, row), **example} for row, example in zip(rows, shown, strict=True)
     ]})  # fmt: skip
 

@@ -38,11 +38,11 @@ def draw_report(folder: Path) -> dict[str, Any]:
 def summarise(collection: Collection) -> dict[str, Any]:
     """Rows, verdicts, differences, curves, confusions and problems, ready for JSON."""
     study, facts = collection.study, collection.study["facts"]
-    whole = [result for result in collection.results if result.share == 1]
     by_candidate = {
-        candidate.name: [result for result in whole if result.candidate == candidate.name]
+        candidate.name: on_most_rows([result for result in collection.results if result.candidate == candidate.name])
         for candidate in collection.candidates
     }
+    whole = [result for results in by_candidate.values() for result in results]
     problems = collection.problems + comparable(by_candidate)
     judged = [
         made
@@ -55,6 +55,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     return {
         "title": study["title"],
+        "heading": "",
         "source": {"name": called(facts["name"]), "classes": facts["classes"], "notes": facts["notes"]},
         "match": study["match"],
         "budget": study["budget"],
@@ -88,6 +89,12 @@ def held_equal(collection: Collection) -> str:
     match: str = collection.study["match"]
     counts = [candidate.count[match] for candidate in collection.candidates if candidate.count.get(match)]
     return "none" if counts and max(counts) > UNEQUAL * min(counts) else match
+
+
+def on_most_rows(results: list[Result]) -> list[Result]:
+    """The results on the largest share of the training rows: all rows, unless the candidate is trained on few."""
+    largest = max((result.share for result in results), default=1.0)
+    return [result for result in results if result.share == largest]
 
 
 def called(source: str) -> str:

@@ -10,10 +10,13 @@ from weft.insight.lenses.activations.dead_units import Units, watch_units
 from weft.insight.options import ActivationsOptions
 from weft.insight.subject import Subject
 from weft.nn.activations import ACTIVATIONS
-from weft.report.chart import Scale, picture, text
+from weft.report.chart import Scale, picture
 from weft.report.columns import share
 from weft.report.curves import bars, legend_of
+from weft.report.words import text
 
+TITLE = "Activations"
+TEXTBOOK = frozenset({"functions"})
 REACH = 4.0  # functions are drawn for x from −4 to 4
 PLACES = (-2.0, 0.0, 2.0)  # where the table gives their values
 MANY = 40  # layers that a chart shows; a table has all
@@ -21,18 +24,20 @@ MANY = 40  # layers that a chart shows; a table has all
 
 def activations(subject: Subject, asked: ActivationsOptions) -> Finding:
     """The functions; and, where there is data, how many units of each layer are dead or saturated on it."""
-    pictures = {"functions": Picture(functions_chart(), "Each activation (line) and its derivative (dashes)")}
+    pictures = {"functions": functions_chart()}
     record = {"functions": {name: values_of(name) for name in ACTIVATIONS}}
     units = watch_units(subject, asked.examples) if subject.opener is not None else {}
     if not units:
-        return Finding("activations", "Activations", why_without(subject), pictures, functions_table(), record)
-    pictures["units"] = Picture(units_chart(units), "Units that pass hardly any gradient, by layer")
+        table, said = functions_table(), why_without(subject)
+        return Finding("activations", TITLE, said, pictures, table, record, {"functions": table}, TEXTBOOK)
+    pictures = {"units": Picture(units_chart(units), "Units that pass hardly any gradient, by layer"), **pictures}
     rows: list[list[Cell]] = [
         [name, layer.act, len(layer.flat), layer.dead, layer.saturated, layer.flatness] for name, layer in units.items()
     ]
     columns = ["layer", "activation", "units", "dead", "saturated", "flat inputs"]
     record["layers"] = [dict(zip(columns, row, strict=True)) for row in rows]  # type: ignore[assignment]
-    return Finding("activations", "Activations", verdict(units), pictures, Table(columns, rows), record)
+    table, more = Table(columns, rows), {"functions": functions_table()}
+    return Finding("activations", TITLE, verdict(units), pictures, table, record, more, TEXTBOOK)
 
 
 def why_without(subject: Subject) -> str:
@@ -80,20 +85,30 @@ def functions_table() -> Table:
     return Table(["activation", *values_of("relu")], rows)
 
 
-def functions_chart() -> str:
-    """Small panels, three in a row."""
-    wide, high, columns = 184.0, 150.0, 3
+def functions_chart() -> Picture:
+    """Small panels, three in a row; on a page as many as it has room for."""
+    wide, high, columns = 138.0, 130.0, 3
     x = torch.linspace(-REACH, REACH, 161, dtype=torch.double)
+    panels = {
+        name: function_panel(name, x, known.function(x), known.derivative(x), wide - 14, high - 14)
+        for name, known in ACTIVATIONS.items()
+    }
     parts = []
-    for number, (name, known) in enumerate(ACTIVATIONS.items()):
+    for number, panel in enumerate(panels.values()):
         row, column = divmod(number, columns)
-        panel = function_panel(name, x, known.function(x), known.derivative(x), wide - 14, high - 14)
         parts.append(f'<g transform="translate({7 + column * wide} {7 + row * high})">{panel}</g>')
-    rows = -(-len(ACTIVATIONS) // columns)
+    rows = -(-len(panels) // columns)
     legend, tall = legend_of(("g(x)", "g′(x)"), columns * wide)
     parts.append(f'<g transform="translate(0 {rows * high + 6})">{legend}</g>')
-    said = f"Eleven activations with their derivatives for x from −4 to 4: {', '.join(ACTIVATIONS)}"
-    return picture(columns * wide, rows * high + tall, "".join(parts), said)
+    said = f"{len(panels)} activations with their derivatives for x from −4 to 4: {', '.join(panels)}"
+    single = [
+        picture(wide, high, f'<g transform="translate(7 7)">{panel}</g>', f"{name} and its derivative")
+        for name, panel in panels.items()
+    ]
+    items = "".join(f"<li>{panel}</li>" for panel in single)
+    page = f'<ul class="tiles" style="--tile: 9.5rem; --together: 1">{items}</ul>'
+    whole = picture(columns * wide, rows * high + tall, "".join(parts), said)
+    return Picture(whole, "Each activation g (line) and its derivative g′ (dashes), from −4 to 4", page=page)
 
 
 def function_panel(name: str, x: Tensor, y: Tensor, slope: Tensor, width: float, height: float) -> str:

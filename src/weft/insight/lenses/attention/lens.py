@@ -5,6 +5,7 @@ The fused kernel forms no maps; they are computed again from the input of each l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import log2
@@ -14,18 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.insight.drawing import raster
-from weft.insight.drawing.highlight import Sentence, enlarged, highlighted, weighted_words
+from weft.insight.drawing.highlight import Sentence, enlarged, highlighted, texts
+from weft.insight.drawing.raster import POSITIVE, SEQUENTIAL, Key, shaded
+from weft.insight.drawing.tiles import sheet
 from weft.insight.finding import Finding, Picture, Table, Unfit
 from weft.insight.lenses.attention import map_statistics
 from weft.insight.lenses.attention.head_statistics import Head, watch_heads
 from weft.insight.options import AttentionOptions
 from weft.insight.subject import Subject
 from weft.nn.attention import Attention, TinyAttention, attention_maps
-from weft.report.chart import Plane, Scale, picture, short, text
+from weft.report.chart import HEIGHT, WIDTH, Plane, Scale, picture, short
 from weft.report.charts import colour
+from weft.report.curves import legend_of, moved
 
 COLUMNS = ["layer", "head", "distance", "entropy", "tokens attended", "fixed"]
+SPECIAL = re.compile(r"\[[A-Z]+\d*\]")  # tokens that are no words
 TILES = 96  # maps that a sheet shows at most
 
 
@@ -42,11 +46,16 @@ def attention(subject: Subject, asked: AttentionOptions) -> Finding:
     layout: Any = subject.network.layout
     grid = layout.grid if len(layout.grid) == 2 else (tokens,)
     even = {"distance": map_statistics.even_distance(grid), "entropy": log2(tokens)}
+    alike = "dashed: a head that looks at all tokens alike"
     pictures = {
-        "distance": Picture(head_chart(heads, "distance", even["distance"]), "How far each head looks, in tokens"),
-        "entropy": Picture(head_chart(heads, "entropy", even["entropy"]), "How evenly: entropy, in bits"),
+        "distance": Picture(
+            head_chart(heads, "distance", even["distance"]), f"How far each head looks, in tokens; {alike}"
+        ),
+        "entropy": Picture(
+            head_chart(heads, "entropy", even["entropy"]), f"How evenly it looks: entropy, in bits; {alike}"
+        ),
         **examples_shown(subject, layers, asked.shown),
-        "maps": Picture(map_sheet(means), "Mean maps, a tile a head: the row's token looks at the column's"),
+        "maps": map_sheet(means),
     }
     return Finding(
         "attention", "Attention: where each head looks", sentence(heads, even), pictures,
@@ -68,36 +77,39 @@ def sentence(heads: Sequence[Head], even: dict[str, float]) -> str:
     return f"{words}; {100 * sum(fixed) / len(fixed):.0f} % of what they do is the same for every input."
 
 
-def head_chart(heads: Sequence[Head], figure: str, even: float, width: float = 460, height: float = 280) -> str:
+def head_chart(heads: Sequence[Head], figure: str, even: float) -> str:
     """A dot a head over the number of its layer; dashed, a head that looks at all tokens alike."""
+    unit = {"distance": "mean distance, tokens", "entropy": "mean entropy, bits"}[figure]
     layers = list(dict.fromkeys(head.layer for head in heads))
     values = [getattr(head, figure) for head in heads]
-    across, up = Scale(0.4, len(layers) + 0.6, 54, width - 14), Scale(0, 1.1 * max([even, *values]), height - 40, 12)
-    frame = Plane(across, up, width, height)
-    axis = frame.axes("layer", figure, lambda value: f"{value:.0f}" if value == int(value) else "", short)
+    across = Scale(0.4, len(layers) + 0.6, Plane.left, WIDTH - Plane.right, whole=True)
+    frame = Plane(across, Scale(0, 1.12 * max([even, *values]), HEIGHT - Plane.bottom, Plane.top))
     level = frame.y(even)
-    parts = [axis, f'<path class="front" d="M{frame.left} {level:.1f}H{width - frame.right}"/>']
-    parts.append(text(width - 16, level - 5, "all tokens alike", "end"))
+    parts = [frame.axes("layer, from the input", unit, short, short)]
+    parts.append(f'<path class="front" d="M{frame.left} {level:.1f}H{WIDTH - frame.right}"/>')
     for head, value in zip(heads, values, strict=True):
         at = frame.x(layers.index(head.layer) + 1), frame.y(value)
         words = f"{head.layer}, head {head.head}: {figure} {value:.2f}"
         place = f'cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="5"'
         parts.append(f'<circle class="dot {colour(head.head - 1)}" {place}><title>{words}</title></circle>')
-    return picture(width, height, "".join(parts), f"{figure} of {len(heads)} heads by layer")
+    key, below = legend_of([f"head {number}" for number in sorted({head.head for head in heads})], WIDTH, solid=True)
+    content = "".join(parts) + moved(key, HEIGHT + 6)
+    return picture(WIDTH, HEIGHT + below, content, f"{figure} of {len(heads)} heads by layer")
 
 
-def map_sheet(means: dict[str, Tensor]) -> str:
+def map_sheet(means: dict[str, Tensor]) -> Picture:
     """Mean maps as tiles, a row a layer; of many layers, some from first to last."""
     columns = max(len(mean) for mean in means.values())
     rows = max(1, min(len(means), TILES // columns))
     chosen = [list(means)[int(place)] for place in np.linspace(0, len(means) - 1, rows).round()]
-    tiles = [
-        (f"{name.replace('blocks.', '')} {number + 1}", raster.shaded(each.numpy()))
+    tiles = {
+        name: [(f"head {number + 1}", shaded(each.numpy())) for number, each in enumerate(means[name])]
         for name in chosen
-        for number, each in enumerate(means[name])
-    ]
+    }
     said = f"Mean attention maps of {len(chosen)} layers with {columns} heads each"
-    return raster.sheet(tiles, said, columns=max(columns, 4), width=560 if columns <= 6 else 720)
+    caption = "Mean maps, a row a layer and a tile a head: the row's token looks at the column's"
+    key = Key(SEQUENTIAL, "looks away", "looks most, each tile on its own scale")
+    return sheet(tiles, said, caption, columns=max(columns, 4), key=key)
 
 
 @torch.no_grad()
@@ -115,12 +127,25 @@ def examples_shown(subject: Subject, layers: dict[str, Attention], count: int) -
     if config.input == "text":
         sentences: list[Sentence] = []
         for ids, real, each in zip(batch.inputs["x"], mask, weights, strict=True):  # type: ignore[arg-type]
-            sentences.append((f"example {len(sentences) + 1}", subject.words(ids[real]), each[real].tolist()))
+            sentences.append(words_alone(len(sentences) + 1, subject.words(ids[real]), each[real].tolist()))
         said = f"Words of {count} texts by what reaches the output of them ({what})"
-        return {"examples": Picture(weighted_words(sentences, said), f"What reaches the output: {what}")}
+        caption = f"What reaches the output, word by word: {what}"
+        return {"examples": texts(sentences, said, caption, Key(POSITIVE, "little", "most of a text's words"))}
     layout: Any = subject.network.layout
     tiles = []
     for pixels, each in zip(subject.pixels(batch.inputs["x"]), weights[:, layout.extra :], strict=True):
         tiles += [("", enlarged(pixels)), ("", highlighted(pixels, each.reshape(layout.grid).numpy()))]
     said = f"{count} pictures, each beside what of it reaches the output ({what})"
-    return {"examples": Picture(raster.sheet(tiles, said, columns=8), f"What reaches the output: {what}")}
+    key, caption = Key(POSITIVE, "little", "most of a picture's patches"), f"What reaches the output: {what}"
+    return {"examples": sheet(tiles, said, caption, columns=8, together=2, key=key)}
+
+
+def words_alone(number: int, words: Sequence[str], weights: Sequence[float]) -> Sentence:
+    """A text in which the words are compared with each other: [CLS] and its like, which hold most, have no colour."""
+    special = [SPECIAL.fullmatch(word) is not None for word in words]
+    if all(special):
+        return f"Text {number}", words, weights
+    held = sum(weight for weight, aside in zip(weights, special, strict=True) if aside) / (sum(weights) or 1.0)
+    names = " and ".join(dict.fromkeys(word for word, aside in zip(words, special, strict=True) if aside))
+    title = f"Text {number}" + (f": {names} hold {100 * held:.0f} % and have no colour" if names else "")
+    return title, words, [None if aside else weight for weight, aside in zip(weights, special, strict=True)]

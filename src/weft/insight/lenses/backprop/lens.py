@@ -30,6 +30,7 @@ from weft.report.curves import curves
 
 WIDTH, BATCH = 32, 16  # of the stack that is timed
 TITLE = "Back-propagation"
+TEXTBOOK = frozenset({"products", "time", "mlp", "convnet"})
 
 
 def backprop(subject: Subject, asked: BackpropOptions) -> Finding:
@@ -42,12 +43,14 @@ def backprop(subject: Subject, asked: BackpropOptions) -> Finding:
     record: dict[str, Any] = {"cost": costs}
     worked = {"mlp": mlp_table(), "convnet": convnet_table()}
     if subject.opener is None:
-        return Finding("backprop", TITLE, cost_sentence(costs), pictures, worked["mlp"], record, worked)
+        return Finding(
+            "backprop", TITLE, cost_sentence(costs), pictures, worked["mlp"], record, worked, textbook=TEXTBOOK
+        )
     sizes, note = sizes_of_variants(subject, asked.examples)
     pictures = {"gradients": Picture(sizes_chart(sizes), "Size of the gradient by layer"), **pictures}
     record |= {"gradients": sizes, "note": note}
     sentence = " ".join(part for part in (sizes_sentence(subject, sizes), note) if part)
-    return Finding("backprop", TITLE, sentence, pictures, sizes_table(sizes), record, worked)
+    return Finding("backprop", TITLE, sentence, pictures, sizes_table(sizes), record, worked, textbook=TEXTBOOK)
 
 
 Sizes = dict[str, dict[str, float]]  # variant -> layer -> size
@@ -69,7 +72,8 @@ def sizes_chart(sizes: Sizes) -> str:
     hidden = {name: [size for layer, size in line.items() if layer != "head"] for name, line in sizes.items()}
     series = {name: (list(range(1, len(line) + 1)), line) for name, line in hidden.items()}
     said = f"Root mean square of the gradient by layer, from the input on, for {', '.join(sizes)}"
-    return curves(series, ("layer, from the input", "∂L/∂output, root mean square"), said, log=(False, True), dots=True)
+    titles = "layer, from the input", "∂L/∂output, root mean square"
+    return curves(series, titles, said, log=(False, True), dots=True, whole=True)
 
 
 def sizes_table(sizes: Sizes) -> Table:
@@ -132,14 +136,14 @@ def products_chart(costs: Costs) -> str:
     depths = [row["depth"] for row in costs]
     series = {name: (depths, [row[f"{name}_products"] for row in costs]) for name in ("recursion", "naive")}
     said = f"Steps by depth: {cost_sentence(costs)}"
-    return curves(series, ("layers", "steps"), said, log=(True, True), dots=True)
+    return curves(series, ("layers", "steps"), said, log=(True, True), dots=True, whole=True)
 
 
 def time_chart(costs: Costs) -> str:
     depths = [row["depth"] for row in costs]
     series = {name: (depths, [row[f"{name}_seconds"] for row in costs]) for name in ("recursion", "naive")}
     said = f"Time by depth: {cost_sentence(costs)}"
-    return curves(series, ("layers", "time"), said, log=(True, True), dots=True, write=(short, duration))
+    return curves(series, ("layers", "time"), said, log=(True, True), dots=True, whole=True, write=(short, duration))
 
 
 def cost_sentence(costs: Costs) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.insight.drawing.raster import cut, embedded, shaded
+from weft.insight.drawing.raster import SEQUENTIAL, Key, Pixels, shaded
+from weft.insight.drawing.tiles import sheet
+from weft.insight.finding import Picture
 from weft.insight.lenses.field.effective import MeasuredField
-from weft.report.chart import picture, text
 from weft.report.curves import curves
 
-COLUMNS, WIDTH, GAP, HEAD = 4, 560.0, 10.0, 20.0
+LEAST = 192  # pixels of a map's side, so that lines drawn on it are thin
+FRAME, CROSS = (255, 255, 255), (255, 90, 60)  # colours of the theoretical field's border and of its middle
+KEY = Key(SEQUENTIAL, "no effect", "strongest, each map on its own scale")
 
 
 def growth_chart(layers: dict[str, MeasuredField], unit: str) -> str:
@@ -22,42 +25,40 @@ def growth_chart(layers: dict[str, MeasuredField], unit: str) -> str:
     said = f"Side of the receptive field by layer, in {unit}, in theory (within the input) and as measured"
     series = {"in theory, within the input": (numbers, theory), "measured, 90 % of the energy": (numbers, effect)}
     reach = (0.0, 1.08 * max(*theory, *effect))
-    return curves(series, ("layer measured, from the input", unit), said, reach=reach, dots=True)
+    return curves(series, ("layer measured, from the input", unit), said, reach=reach, dots=True, whole=True)
 
 
-def maps_of_images(fields: dict[str, MeasuredField]) -> str:
-    """One map a field: how strongly each pixel counts (bright), and a frame around the theoretical field."""
-    columns = max(2, min(COLUMNS, len(fields)))
-    side = (WIDTH - GAP * (columns + 1)) / columns
-    parts = []
-    for number, (name, one) in enumerate(fields.items()):
-        row, column = divmod(number, columns)
-        left, top = GAP + column * (side + GAP), GAP + row * (side + HEAD + GAP)
-        said = f"{name}: effective side {one.effective_side():.0f}"
-        parts.append(text(left, top + 12, cut(name, side), "start"))
-        parts.append(embedded(shaded(np.sqrt(one.energy), low=0.0), left, top + HEAD, side, side, said))
-        parts.append(frame(one, left, top + HEAD, side))
-    rows = -(-len(fields) // columns)
+def maps_of_images(fields: dict[str, MeasuredField], caption: str) -> Picture:
+    """One map a field: how strongly each pixel counts (bright), the theoretical field framed, and its middle."""
+    tiles = [(f"{name}: {one.effective_side():.0f} pixels", drawn(one)) for name, one in fields.items()]
     said = "Measured receptive fields: " + ", ".join(f"{n} {one.effective_side():.0f}" for n, one in fields.items())
-    return picture(WIDTH, GAP + rows * (side + HEAD + GAP), "".join(parts), said, "sheet")
+    where = "the value whose field lies nearest to the middle of the image; frame: field in theory, cross: its middle"
+    return sheet(tiles, said, f"{caption}: {where}", columns=4, key=KEY)
 
 
-def frame(one: MeasuredField, left: float, top: float, side: float) -> str:
-    """The theoretical field's border, where it lies within the image."""
-    if one.place.side is None:
-        return ""
-    scale = side / one.energy.shape[0]
-    edges = []
-    for middle, size in zip(one.middle, one.energy.shape, strict=True):
-        low, high = middle + 0.5 - one.place.side / 2, middle + 0.5 + one.place.side / 2
-        edges.append((max(0.0, low) * scale, min(float(size), high) * scale))
-    (y, bottom), (x, right) = edges
-    box = f'x="{left + x:.1f}" y="{top + y:.1f}" width="{right - x:.1f}" height="{bottom - y:.1f}"'
-    return f'<rect class="frame" {box}/>'
+def drawn(one: MeasuredField) -> Pixels:
+    """A map with the theoretical field's border, where it lies within the image, and a cross in its middle."""
+    factor = -(-LEAST // min(one.energy.shape))
+    pixels = shaded(np.sqrt(one.energy), low=0.0).repeat(factor, axis=0).repeat(factor, axis=1)
+    if one.place.side is not None:
+        (top, bottom), (left, right) = (
+            (round(factor * max(0.0, middle + 0.5 - one.place.side / 2)),
+             round(factor * min(float(size), middle + 0.5 + one.place.side / 2)) - 1)
+            for middle, size in zip(one.middle, one.energy.shape, strict=True)
+        )  # fmt: skip
+        for line in (slice(top, top + 2), slice(bottom - 1, bottom + 1)):
+            pixels[line, left : right + 1] = FRAME
+        for line in (slice(left, left + 2), slice(right - 1, right + 1)):
+            pixels[top : bottom + 1, line] = FRAME
+    row, column = (round(factor * (middle + 0.5)) for middle in one.middle)
+    reach = LEAST // 24
+    pixels[max(0, row - 1) : row + 1, max(0, column - reach) : column + reach] = CROSS
+    pixels[max(0, row - reach) : row + reach, max(0, column - 1) : column + 1] = CROSS
+    return pixels
 
 
-def profiles_of_texts(fields: dict[str, MeasuredField]) -> str:
-    """Share of the energy by distance in tokens from the middle, a line a field."""
+def profiles_of_texts(fields: dict[str, MeasuredField], caption: str) -> Picture:
+    """Share of the energy by distance in tokens from the word that is measured, a line a field."""
     series = {}
     for name, one in fields.items():
         middle = len(one.energy) // 2
@@ -65,4 +66,5 @@ def profiles_of_texts(fields: dict[str, MeasuredField]) -> str:
         share = one.energy / (one.energy.sum() or 1.0)
         series[name] = (list(range(-reach, reach + 1)), share[middle - reach : middle + reach + 1].tolist())
     said = "Share of the field's energy by distance in tokens from the middle, for " + ", ".join(fields)
-    return curves(series, ("tokens from the middle", "share of the energy"), said)
+    titles = "tokens from the middle of the text", "share of the energy"
+    return Picture(curves(series, titles, said, whole=True), f"{caption}: the token in the middle of each text")

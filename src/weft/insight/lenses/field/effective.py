@@ -1,8 +1,8 @@
-"""The effective receptive field, measured: how strongly each input pixel, or word, moves a value in the middle.
+"""The effective receptive field, measured: how strongly each input pixel, or word, moves a value near the middle.
 
-For a layer's output y at its middle position, the energy at input position p is the sum over output channels and input
-channels of (∂y/∂x_p)², averaged over examples. Random signs over the output channels give it in one backward pass: the
-square of a signed sum has the sum of squares as its mean.
+For a layer's output y at the position whose field lies nearest to the middle of the input, the energy at input position
+p is the sum over output channels and input channels of (∂y/∂x_p)², averaged over examples. Random signs over the output
+channels give it in one backward pass: the square of a signed sum has the sum of squares as its mean.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def probe(
     """Add the energy of one batch at one layer."""
     if source.ndim == 4:
         grid = as_grid(output, getattr(network, "layout", None))
-        position = grid.shape[2] // 2, grid.shape[3] // 2
+        position = [central(one.place, *sizes) for sizes in zip(grid.shape[2:], source.shape[2:], strict=True)]
         chosen = grid[:, :, position[0], position[1]]
         gradient = backward(chosen, source, generator)
         middle = one.place.middle(position[0]), one.place.middle(position[1])
@@ -110,6 +110,15 @@ def probe(
     gradient = backward(rows[torch.arange(len(rows)), positions], source, generator)
     energy = by_offset(gradient.square().sum(2), centres, network.config.max_length)
     one.add(energy, (network.config.max_length - 1 + float(one.place.middle(int(positions[0])) - centres[0]),))
+
+
+def central(place: Place, count: int, size: int) -> int:
+    """Which of `count` values along a side has the middle of its field nearest to that of an input of `size`.
+
+    Strides with padding place fields towards the upper left: of three values with fields 32 pixels apart over 96, the
+    second is at a third.
+    """
+    return min(range(count), key=lambda position: abs(place.middle(position) - (size - 1) / 2))
 
 
 def as_grid(output: Tensor, layout: Layout | None) -> Tensor:

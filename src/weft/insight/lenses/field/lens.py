@@ -22,7 +22,7 @@ from weft.training.storage.run_folder import open_run
 
 LAYERS = 8  # measured at most, spread over the depth
 BATCH = 32  # examples at a time; each keeps its whole graph
-COLUMNS = ("layer", "theoretical side", "stride", "effective side", "energy inside")
+COLUMNS = ("layer", "theoretical side", "stride", "effective side", "energy inside", "middle of the field")
 
 
 def field(subject: Subject, asked: FieldOptions) -> Finding:
@@ -68,24 +68,27 @@ def drawn(subject: Subject, layers: dict[str, MeasuredField], moments: dict[str,
     """Growth through depth, and the fields themselves: maps of images, profiles over words of texts."""
     fields = profiles_of_texts if subject.config.input == "text" else maps_of_images
     unit = "tokens" if subject.config.input == "text" else "pixels"
-    pictures = {
-        "maps": Picture(
-            fields(layers), "Measured field of each layer" + (", theory framed" if unit == "pixels" else "")
-        ),
-    }
+    pictures = {"maps": fields(layers, "Measured field of each layer")}
     if len(layers) > 1:
         pictures = {"depth": Picture(growth_chart(layers, unit), "Side of the field through depth"), **pictures}
     if moments:
         last = next(reversed(layers))
-        pictures["training"] = Picture(
-            fields({**moments, "now": layers[last]}), f"Measured field of {last} through training"
-        )
+        caption = f"Measured field of {last} through training"
+        pictures["training"] = fields({**moments, "now": layers[last]}, caption)
     return pictures
 
 
 def row(name: str, one: MeasuredField) -> list[Cell]:
     side: Cell = "everything" if one.place.side is None else one.place.side
-    return [name, side, one.place.stride, one.effective_side(), one.inside()]
+    return [name, side, one.place.stride, one.effective_side(), one.inside(), placed(one)]
+
+
+def placed(one: MeasuredField) -> str:
+    """Where the field that was measured lies: a deep layer with few values has none in the very middle."""
+    if len(one.middle) == 1:
+        return "the middle of each text"
+    shares = [f"{100 * (middle + 0.5) / size:.0f} %" for middle, size in zip(one.middle, one.energy.shape, strict=True)]
+    return f"{shares[0]} down, {shares[1]} across"
 
 
 def stored(one: MeasuredField) -> dict[str, Any]:
@@ -100,8 +103,9 @@ def verdict(subject: Subject, layers: dict[str, MeasuredField], moments: dict[st
     name, last = next(reversed(layers.items()))
     unit = "tokens" if subject.config.input == "text" else "pixels"
     theory = "the whole input" if last.place.side is None else f"{last.place.side} {unit}"
+    where = f" (the one measured has the middle of its field at {placed(last)})" if unit == "pixels" else ""
     sentence = (
-        f"A value of {name} can see {theory}; 90 % of what it reacts to lies within {last.effective_side():.0f} "
+        f"A value of {name} can see {theory}{where}; 90 % of what it reacts to lies within {last.effective_side():.0f} "
         f"{unit}, and {share(last.inside())} within the theoretical field"
     )
     if "untrained" in moments:

@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from weft.insight.drawing.raster import Tile, embedded, shaded, sheet, signed
+from weft.insight.drawing.raster import DIVERGING, SEQUENTIAL, Key, embedded, shaded, signed
+from weft.insight.drawing.tiles import Tile, sheet
+from weft.insight.finding import Picture
 from weft.networks.base.backbone import ImageTokens
 from weft.networks.base.network import Network
 from weft.nn.spatial import Layout
-from weft.report.chart import picture, text
+from weft.report.chart import brief, picture
+from weft.report.words import text, width
+
+ROWS, FOLDS = 24, 4  # words below each other, and columns of them side by side
+CHANNELS, CELL, STEP, GAP = 96, 5.0, 16.0, 18.0  # channels over all columns; pixels of a value, a word and a gap
 
 
 def default_layer(network: Network) -> str:
@@ -51,24 +57,40 @@ def layout_of(network: Network) -> Layout | None:
     return network.layout if isinstance(network, ImageTokens) else None
 
 
-def maps_sheet(maps: Tensor, count: int, said: str) -> str:
+def maps_sheet(maps: Tensor, count: int, said: str) -> Picture:
     """The first maps as tiles, each from its least (dark) to its largest value (bright)."""
     tiles: list[Tile] = [("", shaded(one.double().numpy())) for one in maps[:count]]
-    return sheet(tiles, said, columns=8 if len(tiles) > 1 else 2)
+    key = Key(SEQUENTIAL, "least", "largest, each map on its own scale")
+    return sheet(tiles, said, said, columns=8 if len(tiles) > 1 else 2, key=key)
 
 
-def by_word(output: Tensor, words: Sequence[str], said: str, channels: int = 96) -> str:
-    """A layer's values for one text, a row a word: blue below zero, red above."""
+def by_word(output: Tensor, words: Sequence[str], said: str) -> Picture:
+    """A layer's values for one text, a row a word: blue below zero, red above.
+
+    A long text is folded: its words go on in the next column, so that no map is taller than `ROWS` words.
+    """
     value: NDArray[np.float64] = output[0].double().numpy()
     if value.ndim == 1:
         value = value[None]
-    if value.shape[0] != len(words) and value.shape[-1] >= len(words):  # a convolution: channels first, windows last
-        value = value.T[: len(words)]
-    value = value[: len(words), :channels]
-    left, step = 110.0, 16.0
-    labels = words if len(value) == len(words) else [str(row) for row in range(len(value))]
-    parts = [
-        text(left - 6, 8 + (row + 0.75) * step, label[:14], "end") for row, label in enumerate(labels[: len(value)])
-    ]
-    parts.append(embedded(signed(value), left, 8, 440, step * len(value)))
-    return picture(560, 16 + step * len(value), "".join(parts), said, "sheet")
+    if value.shape[0] < len(words) <= value.shape[-1]:  # a convolution: channels first, windows last
+        value = value.T
+    shown = min(len(value), len(words), ROWS * FOLDS) if len(value) >= len(words) else min(len(value), ROWS * FOLDS)
+    labels = list(words[:shown]) if len(value) >= len(words) else [str(row) for row in range(shown)]
+    folds = -(-shown // ROWS)
+    value = value[:shown, : CHANNELS // folds]
+    rows, reach = -(-shown // folds), float(np.abs(value).max())
+    left = 16 + max(width(label) for label in labels)
+    across = max(1, value.shape[1]) * CELL
+    parts = []
+    for fold in range(folds):
+        start, x = fold * rows, fold * (left + across + GAP)
+        part = value[start : start + rows]
+        for row, label in enumerate(labels[start : start + rows]):
+            parts.append(text(x + left - 6, 8 + (row + 0.75) * STEP, label, "end"))
+        parts.append(embedded(signed(part, reach), x + left, 8, across, STEP * len(part)))
+    foot = 14 + STEP * rows
+    wide = max(folds * (left + across + GAP), 300.0)
+    parts.append(Key(DIVERGING, brief(-reach), brief(reach)).svg(foot, wide))
+    left_out = f"; the first {shown} of {len(words)} words" if shown < min(len(words), len(output[0])) else ""
+    caption = f"{said}, the first {value.shape[1]} channels across{left_out}"
+    return Picture(picture(wide, foot + 22, "".join(parts), said, "sheet"), caption)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from weft.data.batch.loader import Batch
 from weft.data.transform.transforms import ImageTransform
 from weft.errors import WeftError
-from weft.insight.drawing.raster import Tile, sheet
+from weft.insight.drawing.raster import DIVERGING, Key
+from weft.insight.drawing.tiles import Tile, sheet
 from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.layers import find_layer, output_of
 from weft.insight.lenses.filters.classic_filters import HANDMADE, filtered, most_like, visible
@@ -23,6 +24,7 @@ from weft.insight.subject import Subject
 from weft.report.columns import share
 
 TITLE = "Filters and feature maps"
+KEY = Key(DIVERGING, "below zero", "above, each tile on its own scale")
 LARGEST = 240  # side to which a picture is brought before the hand-made filters
 
 
@@ -36,7 +38,7 @@ def filters(subject: Subject, asked: FiltersOptions) -> Finding:
     sentences = []
     if subject.config.input == "image":
         image = picture_for(subject, asked.picture)
-        pictures["handmade"] = Picture(handmade_sheet(image), "Hand-made filters: edges, sharpen, blur")
+        pictures["handmade"] = handmade_sheet(image)
         tables["handmade"] = handmade_table(image)
     elif asked.picture is not None:
         raise Unfit(f"{subject.name} takes no pictures; leave --picture out")
@@ -49,7 +51,8 @@ def filters(subject: Subject, asked: FiltersOptions) -> Finding:
         raise Unfit(f"{subject.name} has no filters to be seen without data; give some with --source")
     leading = "learned" if first is not None and first.filters.shape[2:] == (3, 3) else "components"
     table = tables.get(leading) or tables.get("handmade") or Table(["layer"], [])
-    return Finding("filters", TITLE, " ".join(sentences), pictures, table, record, tables)
+    said = " ".join(sentences)
+    return Finding("filters", TITLE, said, pictures, table, record, tables, textbook=frozenset({"handmade"}))
 
 
 def picture_for(subject: Subject, path: Path | None) -> NDArray[np.uint8]:
@@ -79,10 +82,11 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
     return np.array(image)
 
 
-def handmade_sheet(image: NDArray[np.uint8]) -> str:
+def handmade_sheet(image: NDArray[np.uint8]) -> Picture:
     tiles: list[Tile] = [("the picture", image)]
     tiles += [(name, visible(filtered(image, name), name)) for name in HANDMADE]
-    return sheet(tiles, f"A picture, and after each of six filters: {', '.join(HANDMADE)}", columns=4)
+    said = f"A picture, and after each of six filters: {', '.join(HANDMADE)}"
+    return sheet(tiles, said, "Hand-made filters on a picture: edges, sharpen, blur", columns=4)
 
 
 def handmade_table(image: NDArray[np.uint8]) -> Table:
@@ -104,12 +108,13 @@ def add_learned(
     name = f"{first.kind} {first.name}"
     said = f"{len(chosen)} of the {len(first.filters)} filters of the {name}"
     tiles: list[Tile] = [("", as_picture(first.filters[i])) for i in chosen.tolist()]
-    pictures["learned"] = Picture(sheet(tiles, said, columns=8), said[0].upper() + said[1:])
-    shown = [
+    key = None if first.filters.shape[1] == 3 else KEY
+    pictures["learned"] = sheet(tiles, said, said[0].upper() + said[1:], columns=8, key=key)
+    shown: list[Tile] = [
         (f"{share(energy)}", as_picture(one)) for one, energy in zip(components[:16], energies.tolist(), strict=False)
     ]
     about = "Principal components of the first layer's filters, with their share of the energy"
-    pictures["components"] = Picture(sheet(shown, about, columns=8), about)
+    pictures["components"] = sheet(shown, about, about, columns=8, key=key)
     tables["components"] = Table(["component", "share of the energy"], list(map(list, enumerate(energies.tolist(), 1))))
     tables["learned"] = learned_table(first)
     record["first_layer"] = {"name": first.name, "kind": first.kind, "energies": energies.tolist()}
@@ -137,13 +142,12 @@ def add_maps(pictures: dict[str, Picture], record: dict[str, Any], subject: Subj
     shape = "×".join(map(str, output.shape[1:]))
     record["maps"] = {"layer": name, "shape": list(output.shape[1:])}
     if subject.config.input == "text":
-        words = subject.words(batch.inputs["x"][0])
-        said = f"What {name} computes for each word, channels across"
-        pictures["maps"] = Picture(by_word(output, words, said), said)
+        words = subject.words(batch.inputs["x"][0][batch.inputs["mask"][0]])
+        pictures["maps"] = by_word(output, words, f"What {name} computes for each word")
         return f"The layer {name} gives {shape} values for a text."
     maps = maps_of(output, layout_of(subject.network))
     said = f"{min(asked.maps, len(maps))} of {len(maps)} feature maps of {name}"
-    pictures["maps"] = Picture(maps_sheet(maps, asked.maps, said), said)
+    pictures["maps"] = maps_sheet(maps, asked.maps, said)
     silent = float((maps.flatten(1).std(1) < 1e-6).double().mean()) if maps[0].numel() > 1 else 0.0
     return f"The layer {name} gives {shape} values; {share(silent)} of its maps are constant on this example."
 

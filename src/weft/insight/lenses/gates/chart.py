@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.report.chart import Plane, Scale, picture, text
+from weft.report.chart import WIDTH, Plane, Scale, picture
 from weft.report.charts import Box, colour, label
 from weft.report.columns import share
+from weft.report.words import text
 from weft.terminal import for_page
 
-LEGEND = "● a layer  ◆ mean of a network  ○ mean with rows shuffled"
+LEGEND = "● a layer", "◆ mean of a network", "○ its mean with rows shuffled"
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,12 @@ class Marks:
     controls: Sequence[tuple[float, float]]
 
 
-def families_chart(networks: Sequence[Marks], said: str, width: float = 460, height: float = 380) -> str:
+def families_chart(networks: Sequence[Marks], said: str) -> str:
     """Layers as small dots, the mean of a network as a diamond with its name, the mean of its controls as a ring."""
+    width, height = WIDTH, 380.0
     least = min([x for marks in networks for x, _ in marks.controls] + [x for m in networks for x, _, _ in m.layers])
-    across = Scale(min(-0.08, least - 0.04), 1.06, 62, width - 14)
-    frame = Plane(across, Scale(-0.04, 1.06, height - 40, 12), width, height, left=62)
+    across = Scale(min(-0.08, least - 0.04), 1.06, 62, width - Plane.right)
+    frame = Plane(across, Scale(-0.04, 1.06, height - Plane.bottom, Plane.top), width, height, left=62)
     titles = "locality: 0 spread evenly, 1 on the diagonal", "share in the nearest Toeplitz matrix"
     parts = [frame.axes(*titles, lambda value: f"{value:g}".replace("-", "−"), lambda value: share(value)[:-4] + " %")]
     middles = [centre([(x, y) for x, y, _ in marks.layers]) for marks in networks]
@@ -35,8 +37,8 @@ def families_chart(networks: Sequence[Marks], said: str, width: float = 460, hei
         parts.append(dots(frame, marks, colour(number)))
     for number, marks in enumerate(networks):
         parts.append(middle(frame, marks, colour(number), taken))
-    parts.append(text(14, height + 14, LEGEND, "start"))
-    return picture(width, height + 24, "".join(parts), said)
+    parts.append(text(10, height + 14, "   ".join(LEGEND[:2]), "start") + text(10, height + 31, LEGEND[2], "start"))
+    return picture(width, height + 40, "".join(parts), said)
 
 
 def dots(frame: Plane, marks: Marks, tint: str) -> str:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from weft.insight import toeplitz
-from weft.insight.drawing import raster
+from weft.insight.drawing.raster import DIVERGING, Key, signed
+from weft.insight.drawing.tiles import Tile, sheet
 from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.lenses.gates.chart import Marks, families_chart
 from weft.insight.lenses.gates.toeplitz_projection import projected
@@ -31,6 +32,7 @@ COLUMNS = [
     "bandwidth, shuffled", "symmetry", "symmetry, shuffled", "Toeplitz, 1-D", "Toeplitz, noise", "kind",
 ]  # fmt: skip
 LEAST = 9  # tokens: of a 2×2 grid, noise is half Toeplitz
+KEY = Key(DIVERGING, "below zero", "above, each tile on its own scale")
 UNITS = 24  # token units of a Mixer that are drawn
 
 
@@ -136,15 +138,15 @@ def chart(every: dict[str, list[MeasuredLayer]]) -> str:
 
 def drawn(subject: Subject, layers: list[MeasuredLayer]) -> dict[str, Picture]:
     """The subject's own matrices: as they are, and as the kernels that their nearest Toeplitz matrices amount to."""
-    matrices = [(each.mixing.layer, raster.signed(centre(each.mixing))) for each in layers]
+    matrices: list[Tile] = [(each.mixing.layer, signed(centre(each.mixing))) for each in layers]
     said = f"The matrix over tokens of {len(layers)} layers, row: token that is computed, column: token that is read"
-    pictures = {"matrices": Picture(raster.sheet(matrices, said, columns=4), "Matrices over tokens, less their mean")}
+    caption = "Matrices over tokens, less their mean: row is the token that is computed, column the one that is read"
+    pictures = {"matrices": sheet(matrices, said, caption, columns=4, key=KEY)}
     if len(layers[0].mixing.grid) == 2:
-        kernels = [(each.mixing.layer, raster.signed(kernel(each.mixing))) for each in layers]
+        kernels: list[Tile] = [(each.mixing.layer, signed(kernel(each.mixing))) for each in layers]
         said = "Mean weight by offset of rows and columns, offset zero in the middle"
-        pictures["kernels"] = Picture(
-            raster.sheet(kernels, said, columns=6), "The same as kernels: mean weight by offset"
-        )
+        caption = "The same as kernels: mean weight by offset, no offset in the middle"
+        pictures["kernels"] = sheet(kernels, said, caption, columns=6, key=KEY)
         pictures.update(token_units(subject))
     else:
         pictures["kernels"] = Picture(offset_curves(layers), "Mean weight by offset")
@@ -179,7 +181,7 @@ def offset_curves(layers: list[MeasuredLayer], most: int = 8) -> str:
         weights = kernel(each.mixing)[tokens - 1 - reach : tokens + reach]
         series[each.mixing.layer] = (list(range(-reach, reach + 1)), (weights / np.abs(weights).max()).tolist())
     said = "Mean weight by offset of tokens, largest weight of each layer 1"
-    return curves(series, ("offset: token that is read − token that is computed", "relative weight"), said)
+    return curves(series, ("offset: token read − token computed", "relative weight"), said, whole=True)
 
 
 def token_units(subject: Subject) -> dict[str, Picture]:
@@ -190,6 +192,6 @@ def token_units(subject: Subject) -> dict[str, Picture]:
         return {}
     weight = found[0].fc1.weight.detach()[:, layout.extra :]
     strongest = weight.norm(dim=1).argsort(descending=True)[:UNITS]
-    tiles = [("", raster.signed(weight[unit].reshape(layout.grid).numpy())) for unit in strongest]
+    tiles: list[Tile] = [("", signed(weight[unit].reshape(layout.grid).numpy())) for unit in strongest]
     said = f"What the {len(tiles)} strongest of {len(weight)} token units of the first block read"
-    return {"units": Picture(raster.sheet(tiles, said, columns=8), said)}
+    return {"units": sheet(tiles, said, said, columns=8, key=KEY)}

@@ -21,7 +21,8 @@ from weft.insight.subject import Subject
 from weft.insight.toeplitz import Grid, nearest_toeplitz, shuffled_rows
 from weft.networks.gmlp import SpatialGate
 from weft.nn.spatial import DenseSpatial
-from weft.report.chart import Plane, fitting, picture, short, text
+from weft.report.chart import WIDTH, fitting, picture, short
+from weft.report.words import block, text, width, wrapped
 
 EVERY = "all together"
 
@@ -175,21 +176,22 @@ def lent(gates: dict[str, DenseSpatial], weights: dict[str, Tensor]) -> Iterator
 
 def changes_chart(projection: Projection) -> str:
     """A row a gate: the change with its standard error, projected and, as a ring, projected after shuffling."""
-    step, left, width = 24.0, 150.0, 460.0
-    height = 30 + step * len(projection.changes)
+    names = [wrapped(each.layer, 0.4 * WIDTH, most=2) for each in projection.changes]
+    step, left = 32.0, 14 + max(width(line) for lines in names for line in lines)
+    floor = 8 + step * len(projection.changes)
     ends = [c.projected + s * c.projected_error for c in projection.changes for s in (-2, 2)]
     ends += [c.shuffled for c in projection.changes]
-    scale = fitting([0.0, *ends], left, width - 20)
-    frame = Plane(scale, scale, width, height, left)
-    parts = [f'<path class="grid" d="M{scale(tick):.1f} 8V{height - 24:.1f}"/>' for tick in scale.ticks()]
-    parts += [text(scale(tick), height - 8, short(tick)) for tick in scale.ticks()]
-    for number, each in enumerate(projection.changes):
+    scale = fitting([0.0, *ends], left, WIDTH - 20)
+    parts = [f'<path class="grid" d="M{scale(tick):.1f} 8V{floor:.1f}"/>' for tick in scale.ticks()]
+    parts += [text(scale(tick), floor + 16, short(tick)) for tick in scale.ticks()]
+    for number, (each, lines) in enumerate(zip(projection.changes, names, strict=True)):
         y = 8 + step * (number + 0.5)
         low, high = (scale(each.projected + side * 2 * each.projected_error) for side in (-1, 1))
-        parts.append(text(left - 8, y + 4, each.layer, "end"))
+        parts.append(block(left - 8, y + 4 - 7 * (len(lines) - 1), lines, "end"))
         parts.append(f'<circle class="line c1" cx="{scale(each.shuffled):.1f}" cy="{y}" r="5"/>')
         parts.append(f'<path class="line c0" d="M{low:.1f} {y}H{high:.1f}"/>')
         parts.append(f'<circle class="dot c0" cx="{scale(each.projected):.1f}" cy="{y}" r="5"/>')
-    parts.append(text((left + width - 20) / 2, height + 8, "change of the loss", kind="title"))
-    parts.append(text(8, height + 28, "● projected, ± 2 standard errors   ○ rows shuffled, then projected", "start"))
-    return picture(frame.width, height + 38, "".join(parts), projection.sentence())
+    parts.append(text((left + WIDTH - 20) / 2, floor + 34, "change of the loss", kind="title"))
+    parts.append(text(8, floor + 54, "● projected, ± 2 standard errors", "start"))
+    parts.append(text(8, floor + 71, "○ rows shuffled, then projected", "start"))
+    return picture(WIDTH, floor + 80, "".join(parts), projection.sentence())

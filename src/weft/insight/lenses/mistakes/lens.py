@@ -7,18 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from weft.insight.drawing import raster
-from weft.insight.drawing.highlight import enlarged, weighted_words
+from weft.insight.drawing.highlight import enlarged
+from weft.insight.drawing.highlight import texts as shown_texts
+from weft.insight.drawing.tiles import sheet
 from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.lenses.mistakes.charts import cloud, reliability
 from weft.insight.lenses.mistakes.collect import Answers, Mistake, in_two_dimensions, purity, watch_answers
 from weft.insight.options import MistakesOptions
 from weft.insight.subject import Subject
 from weft.report.columns import share
-from weft.report.heat import confusion
+from weft.report.heat import MANY, commonest, confusion
 
 COLUMNS = ["example", "true", "predicted", "confidence", "where", "text"]
-MANY = 40  # classes above which a confusion matrix says nothing
+COMMONEST = 30  # confusions that are listed
 LONG = 240  # letters of a text that are shown
 FEW = 12  # examples below which a plane of them says nothing
 
@@ -42,8 +43,24 @@ def mistakes(subject: Subject, asked: MistakesOptions) -> Finding:
     }  # fmt: skip
     rows = [row(subject, each, names, words) for each, words in zip(answers.worst, texts, strict=True)]
     pictures = errors_shown(subject, answers.worst, names, texts) | overview(subject, answers, names, planes)
-    said = sentence(answers, names)
-    return Finding("mistakes", "Mistakes", said, pictures, Table(COLUMNS, rows), record)
+    more = {"confusions": confusion_table(answers, names), "classes": class_table(answers, names)}
+    return Finding("mistakes", "Mistakes", sentence(answers, names), pictures, Table(COLUMNS, rows), record, more)
+
+
+def confusion_table(answers: Answers, names: list[str]) -> Table:
+    """The commonest confusions, in words: a matrix of many classes cannot be read."""
+    found = commonest(answers.confusion.tolist(), names, COMMONEST)
+    rows: list[list[Cell]] = [[true, predicted, times, part] for times, true, predicted, part in found]
+    return Table(["true", "taken for", "times", "share of its class"], rows)
+
+
+def class_table(answers: Answers, names: list[str]) -> Table:
+    """Each class: how many examples it has, how many of them are right, and how often it is answered."""
+    rows: list[list[Cell]] = []
+    for number, name in enumerate(names):
+        count, right = int(answers.confusion[number].sum()), int(answers.confusion[number, number])
+        rows.append([name, count, right, right / count if count else None, int(answers.confusion[:, number].sum())])
+    return Table(["class", "examples", "right", "share right", "answered"], rows)
 
 
 def class_names(subject: Subject, answers: Answers) -> list[str]:
@@ -88,7 +105,7 @@ def indices(worst: list[Mistake]) -> Tensor:
 
 
 def caption(each: Mistake, names: list[str]) -> str:
-    return f"{names[each.target]} → {names[each.predicted]} {100 * each.confidence:.0f} %"
+    return f"{names[each.target]} → {names[each.predicted]}, {100 * each.confidence:.0f} %"
 
 
 def errors_shown(subject: Subject, worst: list[Mistake], names: list[str], texts: list[str]) -> dict[str, Picture]:
@@ -101,18 +118,21 @@ def errors_shown(subject: Subject, worst: list[Mistake], names: list[str], texts
             (caption(each, names), words.split(), [0.0] * len(words.split()))
             for each, words in zip(worst, texts, strict=True)
         ]
-        return {"errors": Picture(weighted_words(lines, said), title)}
+        return {"errors": shown_texts(lines, said, title)}
     pixels = [subject.pixels(subject.transform(raw)["x"])[0] for raw in subject.raws(indices(worst))]  # type: ignore
     tiles = [(caption(each, names), enlarged(image)) for each, image in zip(worst, pixels, strict=True)]
-    return {"errors": Picture(raster.sheet(tiles, said, columns=3), title)}
+    return {"errors": sheet(tiles, said, title, columns=4)}
 
 
 def overview(subject: Subject, answers: Answers, names: list[str], planes: dict[str, Any]) -> dict[str, Picture]:
     """Calibration, confusions and the planes of features."""
-    found = {"calibration": Picture(reliability(answers.bins.tolist()), "How often it is right, by its confidence")}
+    found = {}
     if len(names) <= MANY:
         drawn = confusion(subject.name, answers.confusion.tolist(), names)
-        found["confusions"] = Picture(drawn, "Confusions: row is the truth")
+        found["confusions"] = Picture(drawn, f"Confusions of this run on {answers.count:,} examples: row is the truth")
+    found["calibration"] = Picture(
+        reliability(answers.bins.tolist()), "How often it is right, by its confidence; dashed: as often as it is sure"
+    )
     for name, points in planes.items():
         key, title = name.lower().replace("-", ""), f"What the head reads, by {name}; mistakes are ringed"
         drawn = cloud(points.tolist(), answers.labels.tolist(), answers.wrong.tolist(), names, name)

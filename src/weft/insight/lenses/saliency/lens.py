@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from weft.insight.drawing import raster
-from weft.insight.drawing.highlight import Sentence, enlarged, highlighted, weighted_words
+from weft.insight.drawing.highlight import Sentence, enlarged, highlighted, texts
+from weft.insight.drawing.raster import WEIGHTS, Key
+from weft.insight.drawing.tiles import Tile, sheet
 from weft.insight.finding import Cell, Finding, Picture, Table, Unfit
 from weft.insight.lenses.saliency.attribution import Explained, explained, integrated_gradients, occlusion, unit_grid
 from weft.insight.lenses.saliency.faithfulness import CONTROLS, STEPS, Curves, ordered, random_order
@@ -21,6 +22,7 @@ INTEGRATED, OCCLUDED, RANDOM = "integrated gradients", "occlusion", "random orde
 ORDERS = INTEGRATED, OCCLUDED, RANDOM
 BATCH = 16  # examples at a time: each is seen hundreds of times
 SIDES = "deletion", "insertion"
+KEY = Key(WEIGHTS, "speaks against the answer", "speaks for it")
 UNITS = {"image": "patches", "text": "words", "vector": "columns"}
 
 
@@ -118,17 +120,17 @@ def shown(subject: Subject, collected: Collected) -> dict[str, Picture]:
         return {"columns": Picture(column_bars(subject, collected), "Mean size of the attribution to each column")}
     if kind == "text":
         said = f"Words of {len(integrated)} texts by integrated gradients for the predicted class"
-        drawn = weighted_words(text_lines(subject, batch, integrated), said)
-        return {"examples": Picture(drawn, "Integrated gradients: orange speaks for the class, blue against it")}
+        caption = "What speaks for the class that is predicted, word by word, by integrated gradients"
+        return {"examples": texts(text_lines(subject, batch, integrated), said, caption, KEY)}
     grid = unit_grid(subject.config)
-    tiles: list[raster.Tile] = []
+    tiles: list[Tile] = []
     for number, pixels in enumerate(subject.pixels(batch.x[: len(integrated)])):
-        tiles.append((class_name(subject, batch, number), enlarged(pixels)))
-        for label, values in (("integrated", integrated), ("occlusion", occluded)):
+        tiles.append((f"answer: {class_name(subject, batch, number)}", enlarged(pixels)))
+        for label, values in (("integrated gradients", integrated), ("occlusion", occluded)):
             tiles.append((label, highlighted(pixels, values[number].reshape(grid).numpy())))
     said = f"{len(integrated)} pictures with integrated gradients and occlusion for the class that is predicted"
-    caption = "The class that is predicted, and what speaks for it (orange) and against it (blue)"
-    return {"examples": Picture(raster.sheet(tiles, said, columns=6), caption)}
+    caption = "What speaks for the class that is predicted, by integrated gradients and by occlusion"
+    return {"examples": sheet(tiles, said, caption, columns=6, together=3, key=KEY)}
 
 
 def class_name(subject: Subject, batch: Explained, number: int) -> str:
@@ -142,7 +144,8 @@ def text_lines(subject: Subject, batch: Explained, values: Tensor) -> list[Sente
     lines: list[Sentence] = []
     for number, weights in enumerate(values):
         mask: Any = batch.rest[0][number]
-        lines.append((class_name(subject, batch, number), subject.words(batch.x[number][mask]), weights[mask].tolist()))
+        title = f"answer: {class_name(subject, batch, number)}"
+        lines.append((title, subject.words(batch.x[number][mask]), weights[mask].tolist()))
     return lines
 
 

@@ -11,7 +11,7 @@ from weft.insight.options import ShiftOptions
 from weft.insight.subject import Subject, open_subject
 from weft.report.chart import short
 from weft.report.columns import share
-from weft.report.curves import curves
+from weft.report.curves import Points, curves
 
 Line = list[Tally]  # by shift, from 0
 
@@ -25,11 +25,11 @@ def shift(subject: Subject, asked: ShiftOptions) -> Finding:
         lines |= lines_of(name, one, shifts, asked.examples)
     pictures = drawn(lines, shifts, subject)
     rows: list[list[Cell]] = [
-        [name, by, tally.consistency, tally.score, tally.score - line[0].score]
+        [name, by, tally.consistency, tally.score, tally.score - line[0].score, *(tally.change() or (None, None))]
         for name, line in lines.items()
         for by, tally in zip(shifts, line, strict=True)
     ]
-    columns = ["network", "shift", "consistency", metric(subject), "change"]
+    columns = ["network", "shift", "consistency", metric(subject), "change", "change, low", "change, high"]
     record: dict[str, Any] = {"examples": lines[next(iter(lines))][0].examples}
     record["shifts"] = [dict(zip(columns, row, strict=True)) for row in rows]
     return Finding("shift", "Shifts", verdict(lines, shifts, subject), pictures, Table(columns, rows), record)
@@ -85,9 +85,24 @@ def drawn(lines: dict[str, Line], shifts: list[int], subject: Subject) -> dict[s
         reach = (min(0.0, *values), max(1.0, *values) * 1.02) if kind == "consistency" or title == "accuracy" else None
         said = f"{title} as inputs move by up to {shifts[-1]} {unit}: {verdict(lines, shifts, subject)}"
         write = (short, percent) if reach else (short, short)
-        chart = curves(series, (f"shift, {unit}", title), said, reach=reach, dots=True, write=write)
-        pictures[kind if kind == "consistency" else metric(subject)] = Picture(chart, title[0].upper() + title[1:])
+        bands = bands_of(lines, kind)
+        chart = curves(
+            series, (f"shift, {unit}", title), said, reach=reach, dots=True, whole=True, bands=bands, write=write
+        )
+        examples = f", with its 95 % interval over {next(iter(lines.values()))[0].examples} examples" if bands else ""
+        caption = f"{title[0].upper()}{title[1:]}{examples}"
+        pictures[kind if kind == "consistency" else metric(subject)] = Picture(chart, caption)
     return pictures
+
+
+def bands_of(lines: dict[str, Line], figure: str) -> dict[str, Points]:
+    """The intervals of a figure, for networks that answer with classes."""
+    found = {name: [tally.interval(figure) for tally in line] for name, line in lines.items()}
+    return {
+        name: ([ends[0] for ends in line if ends], [ends[1] for ends in line if ends])
+        for name, line in found.items()
+        if all(line)
+    }
 
 
 def percent(value: float) -> str:
@@ -101,10 +116,15 @@ def verdict(lines: dict[str, Line], shifts: list[int], subject: Subject) -> str:
     unit = unit.removesuffix("s") if shifts[at] == 1 else unit
     parts = []
     for name, line in lines.items():
-        change = (
-            f" ({100 * (line[at].score - line[0].score):+.1f} points of accuracy)"
-            if metric(subject) == "accuracy"
-            else ""
-        )
-        parts.append(f"{name} keeps {share(line[at].consistency)} of its answers{change}".replace("(-", "(−"))
+        parts.append(f"{name} keeps {share(line[at].consistency)} of its answers{change_of(line, at)}")
     return f"Moved by {shifts[at]} {unit}, {'; '.join(parts)}."
+
+
+def change_of(line: Line, at: int) -> str:
+    """What a shift changes of the accuracy, with its interval; nothing where answers are numbers."""
+    ends = line[at].change()
+    if ends is None:
+        return ""
+    change, low, high = (f"{100 * value:+.1f}" for value in (line[at].score - line[0].score, *ends))
+    words = f" ({change} points of accuracy, 95 % interval {low}…{high}, {line[at].examples} examples)"
+    return words.replace("-", "−")

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from weft.data.batch.loader import Batch
+from weft.insight.intervals import Ends, change_interval, share_interval
 from weft.insight.subject import Subject
 from weft.nn.losses import Task
 
@@ -52,6 +53,8 @@ class Tally:
     right: float = 0.0
     spread: float = 0.0
     total: float = 0.0
+    gained: int = 0  # answers that became right, and that became wrong
+    lost: int = 0
 
     def add(self, before: Tensor, after: Tensor, targets: Tensor) -> None:
         """Outputs (batch, K) for the input as it was and moved."""
@@ -63,8 +66,11 @@ class Tally:
             self.spread += float(still.square().sum())
             self.total += float(still.sum())
             return
+        was, now_right = (answers(outputs) == targets.long() for outputs in (before, after))
         self.same += float((answers(before) == answers(after)).sum())
-        self.right += float((answers(after) == targets.long()).sum())
+        self.right += float(now_right.sum())
+        self.gained += int((now_right & ~was).sum())
+        self.lost += int((was & ~now_right).sum())
 
     @property
     def consistency(self) -> float:
@@ -73,6 +79,16 @@ class Tally:
             return self.same / self.examples
         variance = self.spread - self.total**2 / self.examples
         return 1 - self.same / variance if variance > 0 else 0.0
+
+    def change(self) -> Ends | None:
+        """The 95 % interval of the change of accuracy; None for numbers."""
+        return None if self.task == "regression" else change_interval(self.gained, self.lost, self.examples)
+
+    def interval(self, figure: str) -> Ends | None:
+        """The 95 % interval of the share of answers that stayed (`consistency`) or were right (`score`)."""
+        if self.task == "regression":
+            return None
+        return share_interval(self.same if figure == "consistency" else self.right, self.examples)
 
     @property
     def score(self) -> float:
