@@ -143,10 +143,9 @@ class LabelledInputs:
         objective = self.objective
         write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
         if weights is not None:
-            pairs = self.source.modality == "pair"
-            card = NetworkMetadata(
-                self.config.model, objective.task, self.source.classes, objective.centre, objective.scale, pairs
-            )
+            source, pairs = self.source, self.source.modality == "pair"
+            told = (self.config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)
+            card = NetworkMetadata(*told, columns=source.columns, target=source.target)
             write_network(folder, card, self.network, weights, self.transform)
 
 
