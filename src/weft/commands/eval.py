@@ -56,7 +56,9 @@ def shown(value: Any) -> str:
     """A metric for reading: numbers to four digits."""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return " – ".join(f"{v:.4f}" for v in value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " – ".join(f"{v:.4f}" if isinstance(v, float) else str(v) for v in value) or "none"
+    return str(value)
 
 
 def confusion_lines(names: list[str], matrix: list[list[int]]) -> Iterator[str]:

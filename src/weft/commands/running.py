@@ -13,7 +13,7 @@ from tyro.conf import arg
 
 from weft import api
 from weft.disk import RUN
-from weft.errors import Interrupted, WeftError
+from weft.errors import Interrupted, WeftError, brief_list
 from weft.training.run.kinds import AnyConfig, config_class
 from weft.training.storage import yaml_file
 from weft.training.storage.run_folder import create, open_run
@@ -158,7 +158,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
 def tell(outcome: object) -> int:
     """Print how the session ended."""
-    from weft.training.loop.divergence import at_chance
+    from weft.training.learnt import remark
     from weft.training.run.lifecycle import Outcome
 
     assert isinstance(outcome, Outcome)
@@ -171,7 +171,9 @@ def tell(outcome: object) -> int:
     metric = record["metric"]
     already = "" if outcome.fresh else "already "
     print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the test split, in {outcome.folder}")
-    if (why := at_chance(record)) is not None:
+    if never := record["metrics"].get("never_answered"):
+        print(f"never answered, though they occur in the test split: {brief_list(never)}")
+    if (why := remark(record)) is not None:
         print(why)
     return 0
 

@@ -22,7 +22,7 @@ from weft.studies.results.load import Result, collect, describe_candidate, score
 from weft.studies.statistics.intervals import Estimate, difference
 from weft.training.embeddings.heads import CONTROLS, HEADS, NOTE
 from weft.training.finetuning.config import FinetuneConfig, name_of
-from weft.training.loop.divergence import at_chance
+from weft.training.learnt import remark
 
 Say = Callable[[str], None]
 
@@ -141,7 +141,7 @@ def remarks(rows: list[NetworkResults], heads: bool) -> list[str]:
     found = [NOTE] if heads else []
     found += next((record["source"]["notes"] for row in rows for record in row.records), [])
     for row in rows:
-        found += [f"{row.name}, seed {r['config']['seed']}: {why}" for r in row.records if (why := at_chance(r))]
+        found += [f"{row.name}, seed {r['config']['seed']}: {why}" for r in row.records if (why := remark(r))]
         found += [f"{row.name}, {reason}" for reason in row.failed]
     return found
 

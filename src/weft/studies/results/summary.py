@@ -22,6 +22,7 @@ from weft.studies.results.load import Collection, Result, collect, judged_by, ow
 from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, recommend
 from weft.training.config import RunConfig
+from weft.training.learnt import remark
 from weft.training.storage import yaml_file
 
 POINTS = 200  # of a drawn curve: more than a screen shows
@@ -42,7 +43,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         candidate.name: [result for result in whole if result.candidate == candidate.name]
         for candidate in collection.candidates
     }
-    problems = collection.problems + comparable(by_candidate)
+    problems = collection.problems + comparable(by_candidate) + nothing_learnt(by_candidate)
     judged = [
         made
         for candidate in collection.candidates
@@ -99,6 +100,17 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
             if found.shape != targets.shape or not np.array_equal(found, targets):
                 results.remove(result)
                 problems.append(f"{result.path} was judged on other examples than the rest and was left out")
+    return problems
+
+
+def nothing_learnt(by_candidate: dict[str, list[Result]]) -> list[str]:
+    """What has to be said of runs whose answers are no better than a guess: a sentence a candidate."""
+    problems: list[str] = []
+    for name, results in by_candidate.items():
+        told = {result.seed: why for result in results if result.finished and (why := remark(result.record or {}))}
+        if told:
+            seeds = f"{len(told)} of {len(results)} seeds, the first being {min(told)}"
+            problems.append(f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}")
     return problems
 
 

@@ -17,6 +17,7 @@ from weft.errors import WeftError, nearest
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.predictor import Predictor, load
+from weft.training.learnt import never_answered
 from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics, measure, score
 from weft.training.pretraining.config import PretrainConfig
@@ -72,6 +73,8 @@ def evaluate_labelled(
     objective = predictor.card.objective()
     answers = objective.answers(outputs)
     metrics = measure(predictor.card.task, answers, targets, len(predictor.classes))
+    if predictor.classes:
+        metrics["never_answered"] = never_answered(metrics["confusion"], predictor.classes)
     if (asked := config.objective.metric) is not None:
         metrics[asked] = score(asked, predictor.card.task, answers, targets)
     found = {"rows": rows, "examples": len(targets), "loss": objective.mean_loss(outputs, targets), **metrics}

@@ -30,6 +30,7 @@ from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.network_folder import NetworkMetadata, write_network
+from weft.training.learnt import Learnt, judge_answers, never_answered
 from weft.training.metrics import Metrics, measure, try_metric
 from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optim.optimisers import Groups
@@ -77,6 +78,9 @@ class RunInputs(Protocol):
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
         """All metrics of a split."""
+
+    def judge(self, outputs: Tensor, targets: Tensor) -> Learnt:
+        """Whether anything was learnt, from what is said of the validation split."""
 
     def described(self) -> dict[str, Any]:
         """The data, for the record."""
@@ -131,9 +135,15 @@ class LabelledInputs:
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
         found = measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
+        if self.source.classes:
+            found["never_answered"] = never_answered(found["confusion"], self.source.classes)
         if self.objective.chosen is not None:
             found[self.objective.chosen] = self.objective.headline(outputs, targets)
         return found
+
+    def judge(self, outputs: Tensor, targets: Tensor) -> Learnt:
+        objective = self.objective
+        return judge_answers(objective.task, objective.answers(outputs), targets, self.source.classes, objective.centre)
 
     def described(self) -> dict[str, Any]:
         source = self.source
