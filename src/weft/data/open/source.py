@@ -41,6 +41,7 @@ class Source:
     stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
     held_out: bool = False  # whether the reporting rows were cut off by seed, for want of a split of their own
     target: str | None = None  # the column of the labels
+    bad: list[tuple[str, str]] = field(default_factory=list)  # rows that were left out: place, and why
 
     @property
     def fingerprint(self) -> str:
@@ -128,6 +129,7 @@ class Opening:
             columns=self.reading.columns,
             held_out=held_out,
             target=self.reading.target,
+            bad=[(whole(place), whole(why)) for place, why in self.ledger.found],
         )
 
     def _labels(self) -> Labels:
