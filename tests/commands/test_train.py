@@ -407,3 +407,28 @@ def test_recipes_state_what_to_expect(capsys: pytest.CaptureFixture[str]) -> Non
     assert "digits/mixer" in capsys.readouterr().out
     assert dispatch(["recipes", "digits/mixer"]) == 0
     assert "model: mixer_nano_p4_32" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["--steps", "--epochs", "--time"])
+def test_a_length_replaces_that_of_a_recipe(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of the three was given, so that one of them holds."""
+    value = "90s" if flag == "--time" else "5"
+    assert dispatch(["train", "--recipe", "digits/mixer", flag, value, "--print-config"]) == 0
+    duration = yaml.safe_load(capsys.readouterr().out)["duration"]
+    given = {name: found for name, found in duration.items() if found is not None}
+    assert given == {flag.removeprefix("--"): value if flag == "--time" else 5}
+
+
+def test_names_of_runs_are_whole_on_a_narrow_terminal(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those behind links are listed too."""
+    name = "fzaemmel-photographs-resnet18-seed0"
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / name).symlink_to(run)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert dispatch(["runs"]) == 0
+    printed = capsys.readouterr().out
+    assert f"runs/{name}" in printed and "…" not in printed and "accuracy 0." in printed
+    assert max(map(len, printed.splitlines())) <= 80

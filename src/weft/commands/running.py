@@ -61,13 +61,21 @@ def starting_point(words: list[str], arguments: Any) -> Any:
     if given["--recipe"] is not None:
         from weft.training.recipes import recipe
 
-        return arguments(config=recipe(given["--recipe"]))
+        return arguments(config=as_long_as_asked(recipe(given["--recipe"]), words))
     if given["--config"] is not None:
-        return arguments(config=from_file(Path(given["--config"]), arguments().config.kind))
+        found = from_file(Path(given["--config"]), arguments().config.kind)
+        return arguments(config=as_long_as_asked(found, words))
     if given["--resume"] is not None:
         config = open_run(Path(given["--resume"])).config()
         return import_module(f"weft.commands.{config.kind}").Arguments(config=config)
     return arguments()
+
+
+def as_long_as_asked(config: Any, words: list[str]) -> Any:
+    """The configuration without its own length, where a flag gives another: they are three ways to say one thing."""
+    flags = ("--epochs", "--steps", "--time")
+    given = any(word in flags or word.startswith(tuple(f"{flag}=" for flag in flags)) for word in words)
+    return replace(config, duration=type(config.duration)()) if given else config
 
 
 def from_file(path: Path, kind: str) -> AnyConfig:

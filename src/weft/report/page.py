@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weft.report import charts, heat
-from weft.report.columns import Column, columns, written
+from weft.report.columns import Column, columns, uneven, written
 from weft.terminal import shown
 
 Summary = dict[str, Any]
@@ -19,7 +19,8 @@ Summary = dict[str, Any]
 
 def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
     """The page as text."""
-    known = columns(summary["metric"], any(row.get("tokens") for row in summary["rows"]))
+    tokens = any(row.get("tokens") for row in summary["rows"])
+    known = columns(summary["metric"], tokens, uneven(summary["rows"]))
     tints = {row["name"]: number for number, row in enumerate(summary["rows"])}
     environment = Environment(
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
