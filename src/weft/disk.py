@@ -258,6 +258,20 @@ def discard(folder: Path, names: Collection[str]) -> None:
         folder.rmdir()
 
 
+def find_below(folder: Path, name: str) -> list[Path]:
+    """All files called `name` in a folder and below it, by path; folders behind symbolic links too, each once."""
+    found, seen = [], set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        found += [Path(place) / name] if name in files else []
+    return sorted(found)
+
+
 def data_files(root: Path, left_out: list[Path] | None = None) -> list[Path]:
     """All files below a folder, sorted, but those that weft wrote; links to folders are not followed.
 

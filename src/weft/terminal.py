@@ -19,6 +19,7 @@ from typing import Any, TextIO
 NARROWEST = 20  # columns of a terminal; some say that they have none
 NEAREST = {"×": "x", "…": "...", "–": "-", "—": "-", "−": "-", "•": "*", "‖": "|", "±": "+-", "µ": "u", "²": "^2",
            "≤": "<=", "≥": ">=", "→": "->", "█": "#", "✗": "x", "’": "'", "“": '"', "”": '"', "\xa0": " ",
+           "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=", "▆": "+", "▇": "*",
            "\u2068": "", "\u2069": ""}  # fmt: skip
 """What stands for letters of weft's own sentences where the terminal has ASCII only."""
 

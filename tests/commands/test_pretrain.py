@@ -35,7 +35,9 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_any_verb_resumes_and_lists_a_pre_training_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("pretrain", "train"):
         assert dispatch([verb, "--resume", str(run)]) == 0
-        assert "already finished: perplexity" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "already finished: perplexity" in said
+        assert "learnt anything: a perplexity of" in said and "guessing by frequency has" in said, "of four steps"
     assert dispatch(["runs", str(run), "--json"]) == 0
     assert "perplexity" in capsys.readouterr().out
     assert dispatch(["eval", str(run)]) == 0

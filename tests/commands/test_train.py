@@ -337,7 +337,7 @@ def test_eval_prints_what_the_record_holds(run: Path, capsys: pytest.CaptureFixt
     metrics = json.loads(capsys.readouterr().out)
     assert metrics["accuracy"] == pytest.approx(json.loads((run / "record.json").read_text())["metrics"]["accuracy"])
     assert dispatch(["eval", str(run)]) == 0
-    assert "rows are true classes" in capsys.readouterr().out
+    assert "down: the true class" in capsys.readouterr().out
 
 
 def test_predict_reads_files_and_standard_input(
@@ -359,14 +359,12 @@ def test_predict_reads_files_and_standard_input(
     assert "takes images, not text" in refusal("predict", str(run), "--text", "hello")
     assert "there is no file" in refusal("predict", str(run), "nowhere.png")
     monkeypatch.setattr(sys, "stdin", io.StringIO("nowhere.png\n"))
-    assert "cannot read the image nowhere.png: No such file" in refusal("predict", str(run))
+    assert dispatch(["predict", str(run)]) == 1
+    assert "cannot read the image nowhere.png: No such file" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\n"), encoding="utf-8"))
     assert "standard input is not UTF-8 text" in refusal("predict", str(run))
     monkeypatch.setattr(sys, "stdin", None)
     assert "standard input is closed" in refusal("predict", str(run))
-    assert "is a folder" in refusal("predict", str(run), paths[0], str(tmp_path))
-    Path(tmp_path / "cut.png").write_bytes(Path(paths[0]).read_bytes()[:40])
-    assert "cut.png" in refusal("predict", str(run), str(tmp_path / "cut.png"))
     assert capsys.readouterr().out == ""  # not even the first line of a table
 
 
@@ -385,7 +383,7 @@ def test_predict_takes_texts_and_rows(tmp_path: Path, capsys: pytest.CaptureFixt
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert 0 < float(row["value"]) < 400
     (tmp_path / "rows.csv").write_text("a,b\n")
-    assert "not a row of numbers" in refusal("predict", str(tmp_path / "v"), str(tmp_path / "rows.csv"))
+    assert "lacks the columns age, sex, bmi" in refusal("predict", str(tmp_path / "v"), str(tmp_path / "rows.csv"))
 
 
 def test_runs_lists_and_prunes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -452,3 +450,28 @@ def test_recipes_state_what_to_expect(capsys: pytest.CaptureFixture[str]) -> Non
     assert "digits/mixer" in capsys.readouterr().out
     assert dispatch(["recipes", "digits/mixer"]) == 0
     assert "model: mixer_nano_p4_32" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["--steps", "--epochs", "--time"])
+def test_a_length_replaces_that_of_a_recipe(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of the three was given, so that one of them holds."""
+    value = "90s" if flag == "--time" else "5"
+    assert dispatch(["train", "--recipe", "digits/mixer", flag, value, "--print-config"]) == 0
+    duration = yaml.safe_load(capsys.readouterr().out)["duration"]
+    given = {name: found for name, found in duration.items() if found is not None}
+    assert given == {flag.removeprefix("--"): value if flag == "--time" else 5}
+
+
+def test_names_of_runs_are_whole_on_a_narrow_terminal(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those behind links are listed too."""
+    name = "fzaemmel-photographs-resnet18-seed0"
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / name).symlink_to(run)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert dispatch(["runs"]) == 0
+    printed = capsys.readouterr().out
+    assert f"runs/{name}" in printed and "…" not in printed and "accuracy 0." in printed
+    assert max(map(len, printed.splitlines())) <= 80

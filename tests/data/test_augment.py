@@ -110,6 +110,18 @@ def test_policies_at_no_strength_leave_geometry_and_colour_alone(images):
         assert (done.int() - images.int()).abs().max() <= 0, name
 
 
+def test_erasing_fills_with_the_mean_whatever_the_normalisation():
+    """0 is the training mean of centred images; in [0, 1] it would be black."""
+    images = torch.rand(64, 3, 16, 16) * 0.5 + 0.5
+    augmenter = Augmenter(AugmentConfig(reprob=1.0), 0)
+    index = np.arange(64)
+    erased = augmenter.erase(images, 0, index, centred=False)
+    changed = erased != images
+    means = images.mean((2, 3), keepdim=True).expand_as(images)
+    assert changed.flatten(1).any(1).all() and torch.equal(erased[changed], means[changed])
+    assert (augmenter.erase(images, 0, index)[changed] == 0).all()
+
+
 def test_erasing_hits_its_share_of_images_and_pixels():
     generator = np.random.default_rng(0)
     images = torch.ones(2000, 1, 32, 32)

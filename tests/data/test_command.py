@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from data.made import encoded, write_parquet
+from data.made import encoded, sentence, write_parquet
 from weft.commands.main import main
 
 
@@ -97,11 +97,11 @@ def test_cache_lists_and_clears(image_folder: Path, tmp_path: Path, capsys):
 
 def test_bad_input_is_one_sentence_and_exit_code_two(image_folder: Path, capsys):
     (image_folder / "cat" / "broken.png").write_bytes(b"no image")
-    assert weft("show", image_folder) == 2
+    assert weft("augment", image_folder) == 2
     error = capsys.readouterr().err
     assert error.startswith("weft: cat/broken.png: ") and error.count("\n") == 1
     assert weft("show", image_folder, "--on-bad", "skip", "--output", image_folder.parent / "s.png") == 0
-    assert "1 bad row was skipped: cat/broken.png" in capsys.readouterr().out
+    assert "1 bad row, left out" in capsys.readouterr().out
     assert weft("show") == 2
 
 
@@ -119,3 +119,63 @@ def test_a_sheet_overwrites_sheets_only(image_folder: Path, tmp_path: Path, monk
     assert weft("show", "images", "--output", "images.png/sheet.png") == 2
     assert weft("show", "images", "--output", "sheet.jpg") == 2
     assert Path("images.png").read_bytes() == own
+
+
+def test_show_lists_every_bad_row(tmp_path: Path, capsys):
+    """The first twenty by name, the others counted; a run would stop at the first."""
+    rows = [f"{'' if n % 4 == 0 else sentence(n)},{'' if n % 10 == 1 else 'ab'[n % 2]}" for n in range(120)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    assert weft("show", tmp_path / "rows.csv") == 0
+    printed = capsys.readouterr().out
+    assert "42 bad rows: a run stops at the first of them" in printed
+    assert len(re.findall(r"^  rows\.csv line \d+: ", printed, re.M)) == 20
+    assert sum(map(int, re.findall(r"^  and (\d+) more: the (?:text is empty|label is missing)", printed, re.M))) == 22
+
+
+def test_show_draws_lengths_and_says_what_would_be_cut(tmp_path: Path, capsys):
+    rows = [f"{' '.join([sentence(n)] * (20 if n % 4 == 0 else 1))},{'ab'[n % 2]}" for n in range(200)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    assert weft("show", tmp_path / "rows.csv") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"\d+ % of the training texts|\d+% of the training texts are longer than 128 tokens", printed)
+    assert "--max-length" in printed and "█" in printed and "distribution" in printed
+
+
+def test_show_finds_near_duplicates_and_odd_pictures(tmp_path: Path, capsys):
+    """A picture that was saved anew, larger and as JPEG, is one that test must not have."""
+    for name, first in (("train", 0), ("test", 100)):
+        for label in ("cat", "dog"):
+            folder = tmp_path / "sets" / name / label
+            folder.mkdir(parents=True)
+            for number in range(8):
+                seed = first + number + 50 * (label == "dog")
+                (folder / f"{number}.png").write_bytes(encoded(seed, (40, 40)))
+    with Image.open(tmp_path / "sets/train/cat/3.png") as image:
+        image.resize((56, 56)).save(tmp_path / "sets/test/dog/again.jpg", quality=90)
+    Image.new("RGB", (64, 48)).save(tmp_path / "sets/train/dog/odd.png")
+    assert weft("show", tmp_path / "sets", "--output", tmp_path / "sheet.png") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    found = re.findall(r"(\d+) pictures of test are nearly the same as pictures of (train|validation)", printed)
+    assert [count for count, _ in found] == ["1"] and "test/dog/again.jpg and train/cat/3.png" in printed
+    assert "would be resized; --img-size sets another side" in printed
+
+
+def test_show_names_labels_that_like_rows_contradict(tmp_path: Path, capsys):
+    words = ["warp weft loom thread", "red green blue knot"]
+    rows = [f"{words[n % 2]} {n} {words[n % 2].split()[n % 4]},{'ab'[n % 2]}" for n in range(200)]
+    rows[20] = rows[20][:-1] + "b"
+    rows += ["one and the same,a", "one and the same,b"]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    assert weft("show", tmp_path / "rows.csv") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"2 rows of \w+ have the same input and different labels, such as rows\.csv line 202", printed)
+    assert re.search(r"1 labels of \w+ to look at, .*: rows\.csv line 22 \(b\), among a", printed)
+
+
+def test_unlike_pictures_are_no_duplicates():
+    """The digits look alike in small; none of them is a copy of another."""
+    from weft.data.open.source import open_source
+    from weft.data.show.summary import summarize
+
+    found = [note for note in summarize(open_source("digits")).warnings if "nearly the same" in note]
+    assert found == []

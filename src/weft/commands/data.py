@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -34,6 +35,7 @@ SOURCES = {
     "hub:NAME[:CONFIGURATION]": "the Hugging Face Hub (pip install 'weft[hub]')",
 }
 FEW = 40  # classes that are listed one by one
+BAD = 20  # bad rows that are listed one by one
 
 
 COMMON = {
@@ -78,8 +80,10 @@ def run(arguments: Arguments) -> None:
             )
         from weft.data import open_source
 
-        source = open_source(arguments.source, arguments.reading)
-        (show if arguments.action == "show" else augment)(console, source, arguments)
+        showing = arguments.action == "show"
+        reading = replace(arguments.reading, on_bad="skip") if showing else arguments.reading  # all bad rows, not one
+        source = open_source(arguments.source, reading)
+        (show if showing else augment)(console, source, arguments)
 
 
 def list_sources(console: Console) -> None:
@@ -91,7 +95,8 @@ def list_sources(console: Console) -> None:
 
 
 def show(console: Console, source: Source, arguments: Arguments) -> None:
-    """Splits, counts, balance, sizes, duplicates, notes; then a contact sheet or sample rows."""
+    """Splits, counts, balance, sizes, duplicates, notes, bad rows; then a contact sheet or sample rows."""
+    from weft.data.open.bad_rows import Ledger
     from weft.data.show.summary import summarize
 
     summary = summarize(source)
@@ -102,8 +107,10 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     print_balance(console, source, summary)
     for (later, earlier), count in summary.shared.items():
         console.print(f"• {count:,} rows of {later} occur in {earlier} as well", soft_wrap=True)
-    for note in source.notes:
+    listed = Ledger("skip", source.bad).notes()  # as they are one by one below
+    for note in [*(note for note in source.notes if note not in listed), *summary.warnings]:
         console.print(f"• {note}", soft_wrap=True)
+    print_bad(console, source, arguments.reading.on_bad)
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet, sheet_path
 
@@ -116,10 +123,26 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
 
 def print_splits(console: Console, summary: Summary) -> None:
     """A line a split."""
-    table = Table("split", "rows", "inputs", "from", box=None, header_style="bold")
+    pictures = any(split.picture for split in summary.splits.values())
+    table = Table("split", "rows", "inputs", *(["distribution"] if pictures else []), "from", box=None)
+    table.header_style = "bold"
     for name, split in summary.splits.items():
-        table.add_row(name, f"{split.rows:,}", split.sizes, split.origin)
+        picture = [split.picture] if pictures else []
+        table.add_row(name, f"{split.rows:,}", split.sizes, *picture, split.origin)
     console.print(table)
+
+
+def print_bad(console: Console, source: Source, on_bad: str) -> None:
+    """The bad rows, one by one; of many the first, and the others counted by what is wrong with them."""
+    if not source.bad:
+        return
+    rows = "1 bad row" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows"
+    stopping = ": a run stops at the first of them; repair or remove them, or add --on-bad skip"
+    console.print(f"{rows}{stopping if on_bad == 'fail' else ', left out'}", style="yellow", soft_wrap=True)
+    for place, why in source.bad[:BAD]:
+        console.print(f"  {place}: {why}", soft_wrap=True)
+    for why, count in Counter(why for _, why in source.bad[BAD:]).most_common(BAD):
+        console.print(f"  and {count:,} more: {why}", soft_wrap=True)
 
 
 def print_balance(console: Console, source: Source, summary: Summary) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tyro.conf import Positional
+
+FEW = 12  # classes whose confusions fit a screen as a table
 
 
 @dataclass(frozen=True)
@@ -17,9 +20,12 @@ class Arguments:
     run: Positional[Path]
     """Run folder."""
     source: Positional[str | None] = None
-    """Source to evaluate on, read as the run's own was (target, inputs, task, bad rows); by default the run's own."""
-    split: str = "test"
-    """Split of that source: train, validation, test, or one of its own names."""
+    """Source to evaluate on, read as the run's own was (columns, target, task, bad rows); by default the run's own.
+    Of another source its test split is scored, or its validation split, or all rows where it has neither."""
+    split: str | None = None
+    """Another split of that source, by its name; of the run's own also train, validation or test."""
+    on_bad: Literal["fail", "skip"] | None = None
+    """fail: stop at the first bad row, naming it; skip: leave bad rows out; by default as in the run."""
     batch_size: int = 256
     """Examples at a time; changes nothing but speed and memory."""
     encoder: Path | None = None
@@ -32,20 +38,40 @@ def run(arguments: Arguments) -> int:
     """Print the metrics."""
     from weft.training.inference.evaluate import evaluate_run
 
-    metrics = evaluate_run(arguments.run, arguments.source, arguments.split, arguments.batch_size, arguments.encoder)
+    asked = arguments
+    metrics = evaluate_run(asked.run, asked.source, asked.split, asked.batch_size, asked.encoder, asked.on_bad)
     if arguments.json:
         print(json.dumps(metrics))
         return 0
+    classes, matrix = metrics.pop("classes", []), metrics.pop("confusion", None)
     width = max(map(len, metrics)) + 2
     for name, value in metrics.items():
         print(f"{name:<{width}}{shown(value)}")
+    for line in [] if matrix is None else confusion_lines(classes, matrix):
+        print(line)
     return 0
 
 
 def shown(value: Any) -> str:
-    """A metric for reading: numbers to four digits, a confusion matrix row by row."""
+    """A metric for reading: numbers to four digits."""
     if isinstance(value, float):
         return f"{value:.4f}"
-    if isinstance(value, list) and value and isinstance(value[0], list):
-        return "(rows are true classes)\n" + "\n".join("  " + " ".join(f"{n:>6}" for n in row) for row in value)
-    return " – ".join(f"{v:.4f}" for v in value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " – ".join(f"{v:.4f}" if isinstance(v, float) else str(v) for v in value) or "none"
+    return str(value)
+
+
+def confusion_lines(names: list[str], matrix: list[list[int]]) -> Iterator[str]:
+    """A table with the names of the classes; of many, the commonest confusions by name instead."""
+    if len(names) <= FEW:
+        yield "confusion (down: the true class; across: the answer)"
+        side = max(map(len, names))
+        widths = [max(len(name), *(len(str(row[at])) for row in matrix)) for at, name in enumerate(names)]
+        yield "  " + " " * side + "  " + "  ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
+        for name, row in zip(names, matrix, strict=True):
+            yield f"  {name:<{side}}  " + "  ".join(str(n).rjust(w) for n, w in zip(row, widths, strict=True))
+    else:
+        wrong = [(n, a, b) for a, row in enumerate(matrix) for b, n in enumerate(row) if n and a != b]
+        yield f"commonest confusions of {sum(n for n, _, _ in wrong):,} (--json has the whole matrix)"
+        for count, true, said in sorted(wrong, key=lambda found: -found[0])[:FEW]:
+            yield f"  {count:>6,}  {names[true]} taken for {names[said]}"

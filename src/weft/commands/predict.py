@@ -1,7 +1,9 @@
-"""`weft predict`: what a trained network says of files, texts or rows; CSV or JSONL out, standard input in."""
+"""`weft predict`: what a trained network says of files, folders, tables, texts or rows; CSV or JSONL out."""
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,27 +13,34 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tyro.conf import Positional, UseAppendAction
 
-from weft.errors import WeftError
+from weft.errors import WeftError, brief_list
 from weft.terminal import CsvWriter, for_data
 
 if TYPE_CHECKING:
+    from weft.data.sources.rows import Row, RowTable, Wanted
     from weft.training.inference.predictor import Predictor
 
-Item = tuple[str, Any]  # how an input is called, and the input itself
+TOLD = 20  # bad inputs that are named; the others are counted
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Predict: weft predict RUN cat.jpg dog.jpg, or --text "…", or lines (paths, texts, rows of numbers) on stdin"""
+    """Predict: weft predict RUN cat.jpg photos/ new.csv, or --text "…", or lines on stdin
+
+    A table (CSV, TSV, JSONL, Parquet) is read by the columns that the run was trained on; its other columns are passed
+    on. An input that cannot be read costs its own answer: it is named on standard error, and the exit code is 1.
+    """
 
     run: Positional[Path]
     """Run folder."""
     files: Positional[tuple[Path, ...]] = ()
-    """Images; text files (one text a line, or two with a tab between); CSV files (one row of numbers a line)."""
+    """Images, tables, text files (one text a line, or two with a tab between), or folders of them."""
     text: UseAppendAction[tuple[str, ...]] = ()
     """A text to classify; may be repeated."""
     top: int = 3
     """Classes to name for each input, the likeliest first."""
+    probs: bool = False
+    """The likeliest class and the probability of every class instead, a column each."""
     json: bool = False
     """Print JSON lines instead of CSV."""
     batch_size: int = 64
@@ -41,43 +50,92 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Print a line for each input, in their order."""
+    """Print a line for each input, in their order; 1 if some could not be answered."""
     if arguments.top < 1 or arguments.batch_size < 1:
         raise WeftError("--top and --batch-size must be at least 1")
     from weft.training.inference.predictor import chunks, load
 
     predictor = load(arguments.run, arguments.encoder)
-    writer = Writer(for_data(), arguments.json, predictor, arguments.top)
-    for items in chunks(inputs(arguments, predictor), arguments.batch_size):
-        writer.write(items, predictor)
+    predictor.card.objective()  # refuses a network that has learnt no answers
+    others, rows = inputs(arguments, predictor)
+    writer = Writer(for_data(), arguments, predictor, others)
+    for part in chunks(rows, arguments.batch_size):
+        writer.write(part)
     writer.head()  # without inputs there is still a table, of no rows
-    return 0
+    if not writer.bad:
+        return 0
+    print(f"{writer.bad:,} of {writer.count:,} inputs have no answer", file=sys.stderr)
+    return 1
 
 
-def inputs(arguments: Arguments, predictor: Predictor) -> Iterator[Item]:
-    """All inputs with their names: files, texts, or standard input when there are neither."""
+# ---- From what was given to inputs one by one.
+
+
+def inputs(arguments: Arguments, predictor: Predictor) -> tuple[list[str], Iterator[Row]]:
+    """The columns of tables that are passed on, and all inputs: texts, files, or else standard input."""
     if arguments.text and predictor.modality != "text":
         raise WeftError(f"this network takes {predictor.modality}s, not text; give files")
+    wanted = wanted_by(predictor)
+    given: list[Path | RowTable] = []
     for path in arguments.files:
-        refuse_what_is_no_file(path)
-    yield from of_lines(arguments.text, predictor)
-    for path in arguments.files:
-        yield from of_file(path, predictor)
+        given += [opened(file, wanted) for file in files_of(path, wanted)]
+    parts: list[Iterable[Row]] = [of_lines(arguments.text, wanted)]
     if not arguments.text and not arguments.files:
-        yield from of_lines(standard_input(), predictor)
+        first, lines = standard_input()
+        table = table_in(first, lines, wanted)
+        given += [table] if table is not None else []
+        parts += [of_lines(itertools.chain([first] if first else [], lines), wanted)] if table is None else []
+    for part in given:
+        parts.append(of_file(part, wanted) if isinstance(part, Path) else part)
+    others = [name for part in given if not isinstance(part, Path) for name in part.others]
+    return list(dict.fromkeys(others)), itertools.chain.from_iterable(parts)
 
 
-def refuse_what_is_no_file(path: Path) -> None:
-    """Told before the first answer is written."""
+def wanted_by(predictor: Predictor) -> Wanted:
+    from weft.data.sources.rows import Wanted
+
+    return Wanted(predictor.takes, tuple(predictor.columns))
+
+
+def files_of(path: Path, wanted: Wanted) -> list[Path]:
+    """The file itself, or all of a folder that the network may take; what is not there is told before any answer."""
     if path.is_dir():
-        raise WeftError(f"{path} is a folder; give its files, for instance {path}/*")
+        from weft.data.read.decode import ENDINGS as PICTURES
+        from weft.data.sources.rows import ENDINGS as TABLES
+        from weft.disk import data_files
+
+        alone = PICTURES if wanted.modality == "image" else (".txt",)
+        files = data_files(path)
+        found = [file for file in files if file.suffix.lower() in alone]
+        found = found or [file for file in files if file.suffix.lower() in TABLES]
+        if not found:
+            raise WeftError(f"{path} holds no file that this network takes ({brief_list([*alone, *TABLES], 20)})")
+        return found
     if not path.is_file():
         what = f"{path} is no regular file" if path.exists() else f"there is no file {path}"
-        raise WeftError(f"{what}; give files that can be read")
+        raise WeftError(f"{what}; give files or folders that can be read")
+    return [path]
 
 
-def standard_input() -> Iterator[str]:
-    """The lines of standard input, empty ones left out."""
+def opened(file: Path, wanted: Wanted) -> Path | RowTable:
+    """A table with its columns known, or the file as it is."""
+    from weft.data.sources.rows import ENDINGS, RowTable
+
+    if file.suffix.lower() not in ENDINGS:
+        return file
+    table = RowTable(file, wanted)
+    for note in table.notes:
+        print(note, file=sys.stderr)
+    return table
+
+
+def standard_input() -> tuple[str, Iterator[str]]:
+    """The first line of standard input, and an iterator over those after it; empty ones are left out."""
+    lines = lines_of_input()
+    return next(lines, ""), lines
+
+
+def lines_of_input() -> Iterator[str]:
     stream: Any = sys.stdin
     if stream is None or stream.closed:
         raise WeftError("standard input is closed; give files or --text, or lines on standard input")
@@ -93,10 +151,22 @@ def standard_input() -> Iterator[str]:
         raise WeftError(f"standard input cannot be read ({error.strerror}); give files or --text") from error
 
 
-def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
+def table_in(first: str, lines: Iterator[str], wanted: Wanted) -> RowTable | None:
+    """Standard input as a table, where its first line names the columns of the network."""
+    from weft.data.sources.rows import RowTable, ending_of
+
+    ending = ending_of(first, wanted)
+    if ending is None:
+        return None
+    return RowTable(Path(f"standard input{ending}"), wanted, io.StringIO("\n".join([first, *lines]) + "\n"))
+
+
+def of_file(path: Path, wanted: Wanted) -> Iterable[Row]:
     """An image is one input; other files hold one a line."""
-    if predictor.modality == "image":
-        return [(str(path), path)]
+    from weft.data.sources.rows import Row
+
+    if wanted.modality == "image":
+        return [Row(str(path), path)]
     from weft.data.sources.encoding import encoding_of
 
     encoding = encoding_of(path)
@@ -107,24 +177,25 @@ def of_file(path: Path, predictor: Predictor) -> Iterable[Item]:
             lines = [line.rstrip("\n") for line in stream if line.strip()]
     except UnicodeDecodeError as error:
         raise WeftError(f"{path} is not UTF-8 text ({error}); convert it, with iconv for instance") from error
-    return of_lines(lines, predictor)
+    return of_lines(lines, wanted)
 
 
-def of_lines(lines: Iterable[str], predictor: Predictor) -> Iterator[Item]:
+def of_lines(lines: Iterable[str], wanted: Wanted) -> Iterator[Row]:
     """Lines as inputs of the network's kind: paths of images, texts, pairs of them, or numbers between commas."""
+    from weft.data.sources.rows import Row
+
+    reading = {"vector": numbers, "pair": pair, "image": Path, "text": str}[wanted.modality]
     for line in lines:
-        if predictor.modality == "vector":
-            yield line, numbers(line)
-        elif predictor.card.pairs:
-            yield line, pair(line)
-        else:
-            yield line, Path(line) if predictor.modality == "image" else line
+        try:
+            yield Row(line, reading(line))  # type: ignore[operator]
+        except ValueError as error:
+            yield Row(line, None, str(error))
 
 
 def pair(line: str) -> tuple[str, str]:
     first, tab, second = line.partition("\t")
     if not tab:
-        raise WeftError(f"this network reads pairs of texts; put a tab between the two of {line!r}")
+        raise ValueError("this network reads pairs of texts; put a tab between the two")
     return first, second
 
 
@@ -132,44 +203,91 @@ def numbers(line: str) -> list[float]:
     try:
         return [float(word) for word in line.split(",")]
     except ValueError as error:
-        raise WeftError(f"{line!r} is not a row of numbers; write for instance 0.5,2,7") from error
+        raise ValueError("it is not a row of numbers; write for instance 0.5,2,7") from error
+
+
+# ---- Answers.
+
+Answer = tuple[dict[str, Any], list[Any]]  # for JSON, and the cells of a row
 
 
 class Writer:
     """Writes predictions as CSV or JSONL."""
 
-    def __init__(self, file: TextIO, as_json: bool, predictor: Predictor, top: int) -> None:
-        self.file, self.json = file, as_json
+    def __init__(self, file: TextIO, arguments: Arguments, predictor: Predictor, others: list[str]) -> None:
+        self.file, self.json, self.probs = file, arguments.json, arguments.probs
+        self.predictor, self.others = predictor, others
         self.regression = predictor.card.task == "regression"
-        self.top = min(top, len(predictor.classes))
+        if self.regression and self.probs:
+            raise WeftError("--probs is for classes, and this network answers with numbers; leave it out")
+        self.top = min(arguments.top, len(predictor.classes))
         self.csv = CsvWriter(file)
-        self.headed = as_json
+        self.headed = self.json
+        self.count = self.bad = 0
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of the answers."""
+        if self.regression:
+            return ["value"]
+        if self.probs:
+            return ["class", *(f"probability_{name}" for name in self.predictor.classes)]
+        return [name for n in range(1, self.top + 1) for name in (f"class_{n}", f"probability_{n}")]
 
     def head(self) -> None:
         """The first line of a table, once, and not before there is an answer: what is refused leaves nothing behind."""
         if not self.headed:
-            ranks = [name for n in range(1, self.top + 1) for name in (f"class_{n}", f"probability_{n}")]
-            self.csv.row(["input", *(["value"] if self.regression else ranks)])
+            taken = {"input", *self.titles}
+            passed = [f"given_{name}" if name in taken else name for name in self.others]
+            self.csv.row(["input", *passed, *self.titles])
             self.headed = True
 
-    def write(self, items: list[Item], predictor: Predictor) -> None:
-        """Predict and write one line an item."""
-        names, raws = [name for name, _ in items], [raw for _, raw in items]
-        if self.regression:
-            found = predictor.predict(raws)
-            self.head()
-            for name, value in zip(names, found, strict=True):
-                self._line(name, {"value": value}, [value])
-            return
-        values, classes = predictor.predict_proba(raws).topk(self.top, dim=1)
+    def write(self, rows: list[Row]) -> None:
+        """Predict and write a line for each."""
+        answers = self.answers([row for row in rows if not row.fault])
         self.head()
-        for name, row, numbers in zip(names, values.tolist(), classes.tolist(), strict=True):
-            ranked = [(predictor.classes[number], round(value, 6)) for number, value in zip(numbers, row, strict=True)]
-            found = [{"class": label, "probability": value} for label, value in ranked]
-            self._line(name, {"predictions": found}, [part for pair in ranked for part in pair])
+        for row in rows:
+            found = row.fault or next(answers)
+            self.count += 1
+            if isinstance(found, str):
+                self.bad += 1
+                if self.bad <= TOLD:
+                    said = found if found.startswith(row.name) else f"{row.name}: {found}"
+                    print(said, file=sys.stderr)
+            self._line(row, ({"error": found}, [""] * len(self.titles)) if isinstance(found, str) else found)
 
-    def _line(self, name: str, content: dict[str, Any], row: list[Any]) -> None:
+    def answers(self, rows: list[Row]) -> Iterator[Answer | str]:
+        """What the network says of each, or why it can say nothing: a bad one must not cost the others."""
+        try:
+            return iter(self.ask(rows))
+        except WeftError:
+            faults = [self.predictor.fault(row.raw) for row in rows]
+            if not any(faults):
+                raise  # it is the network's own
+            good = iter(self.ask([row for row, fault in zip(rows, faults, strict=True) if not fault]))
+            return (fault or next(good) for fault in faults)
+
+    def ask(self, rows: list[Row]) -> list[Answer]:
+        raws = [row.raw for row in rows]
+        if self.regression:
+            return [({"value": value}, [value]) for value in self.predictor.predict(raws)]
+        return [self.told(line) for line in self.predictor.predict_proba(raws).tolist()]
+
+    def told(self, probabilities: list[float]) -> Answer:
+        """The answer in the form that was asked for."""
+        order = sorted(range(len(probabilities)), key=lambda number: -probabilities[number])
+        named = [(name, round(value, 6)) for name, value in zip(self.predictor.classes, probabilities, strict=True)]
+        ranked = [named[number] for number in order]
+        if self.probs:
+            return {"class": ranked[0][0], "probabilities": dict(named)}, [ranked[0][0], *(p for _, p in named)]
+        first = ranked[: self.top]
+        listed = [{"class": name, "probability": value} for name, value in first]
+        return {"predictions": listed}, [part for found in first for part in found]
+
+    def _line(self, row: Row, answer: Answer) -> None:
         if self.json:
-            print(json.dumps({"input": name, **content}, ensure_ascii=False), file=self.file)
+            content = {"input": row.name, **({"row": row.others} if row.others else {}), **answer[0]}
+            print(json.dumps(content, ensure_ascii=False, default=str), file=self.file)
         else:
-            self.csv.row([name, *row])
+            passed = [row.others.get(name, "") for name in self.others]
+            self.csv.row([row.name, *("" if cell is None else cell for cell in passed), *answer[1]])

@@ -14,7 +14,7 @@ from tyro.conf import arg
 from weft import api
 from weft.commands import main as command
 from weft.disk import RUN
-from weft.errors import Interrupted, WeftError
+from weft.errors import Interrupted, WeftError, brief_list
 from weft.training.run.kinds import AnyConfig, config_class
 from weft.training.storage import yaml_file
 from weft.training.storage.run_folder import create, open_run
@@ -63,13 +63,21 @@ def starting_point(words: list[str], arguments: Any) -> Any:
     if given["--recipe"] is not None:
         from weft.training.recipes import recipe
 
-        return arguments(config=recipe(given["--recipe"]))
+        return arguments(config=as_long_as_asked(recipe(given["--recipe"]), words))
     if given["--config"] is not None:
-        return arguments(config=from_file(Path(given["--config"]), arguments().config.kind))
+        found = from_file(Path(given["--config"]), arguments().config.kind)
+        return arguments(config=as_long_as_asked(found, words))
     if given["--resume"] is not None:
         config = open_run(Path(given["--resume"])).config()
         return import_module(f"weft.commands.{config.kind}").Arguments(config=config)
     return arguments()
+
+
+def as_long_as_asked(config: Any, words: list[str]) -> Any:
+    """The configuration without its own length, where a flag gives another: they are three ways to say one thing."""
+    flags = ("--epochs", "--steps", "--time")
+    given = any(word in flags or word.startswith(tuple(f"{flag}=" for flag in flags)) for word in words)
+    return replace(config, duration=type(config.duration)()) if given else config
 
 
 def from_file(path: Path, kind: str) -> AnyConfig:
@@ -162,7 +170,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
 def tell(outcome: object) -> int:
     """Print how the session ended."""
-    from weft.training.loop.divergence import at_chance
+    from weft.training.learnt import remark
     from weft.training.run.lifecycle import Outcome
 
     assert isinstance(outcome, Outcome)
@@ -176,7 +184,9 @@ def tell(outcome: object) -> int:
     already = "" if outcome.fresh else "already "
     print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the test split, in {outcome.folder}")
     print(*besides(record), sep="\n", end="")
-    if (why := at_chance(record)) is not None:
+    if never := record["metrics"].get("never_answered"):
+        print(f"never answered, though they occur in the test split: {brief_list(never)}")
+    if (why := remark(record)) is not None:
         print(why)
     return 0
 

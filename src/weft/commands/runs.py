@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tyro.conf import Positional
 
+from weft.disk import find_below
 from weft.errors import WeftError
 from weft.training.storage.run_folder import (
     RunFolder,
@@ -19,6 +20,8 @@ from weft.training.storage.run_folder import (
     foreign_files,
 )
 
+WIDE = 110  # characters that all columns need
+LEFT_OUT = ("source", "model", "seconds", "cost")  # of a narrower terminal: names of runs usually have them
 What = Literal["checkpoints", "run"]
 UNREADABLE = (WeftError, OSError)  # a folder of someone else's, or a damaged one
 
@@ -53,7 +56,7 @@ def run(arguments: Arguments) -> int:
 
 def find(folder: Path) -> Iterator[RunFolder]:
     """All run folders at or below `folder`, by name."""
-    for path in sorted(folder.rglob("run.yaml")):
+    for path in find_below(folder, "run.yaml"):
         yield RunFolder(path.parent)
 
 
@@ -86,10 +89,15 @@ def show_table(rows: list[dict[str, Any]]) -> None:
 
     from weft.terminal import console
 
-    table = Table("run", "status", "source", "model", "metric", "steps", "seconds", "cost", box=None)
+    screen = console()
+    titles = ["run", "status", "source", "model", "metric", "steps", "seconds", "cost"]
+    shown = [title for title in titles if screen.width >= WIDE or title not in LEFT_OUT]
+    table = Table(box=None)
+    for title in shown:
+        table.add_column(title, overflow="fold", ratio=1 if title == "run" else None)
     for row in rows:
-        table.add_row(*cells(row))
-    console().print(table if rows else "no runs")
+        table.add_row(*(cell for title, cell in zip(titles, cells(row), strict=True) if title in shown))
+    screen.print(table if rows else "no runs")
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -101,7 +109,8 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 def prune(folder: Path, apply: bool) -> int:
     """Delete the checkpoints of finished runs (their networks stay) and runs that never began; others' files stay."""
-    doomed = [found for run in find(folder) if (found := prunable(run)) is not None]
+    own = (RunFolder(path.parent) for path in sorted(folder.rglob("run.yaml")))  # nothing behind links is thrown away
+    doomed = [found for run in own if (found := prunable(run)) is not None]
     freed = 0
     for path, what in doomed:
         size = size_of(path)

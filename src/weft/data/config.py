@@ -117,7 +117,8 @@ class AugmentConfig:
     rand_magnitude: float = Field(default=9.0, ge=0.0, le=30.0)
     """RandAugment's strength, of 30."""
     reprob: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Random erasing: probability that a rectangle is replaced by the training mean."""
+    """Random erasing: probability that a rectangle is replaced by the training mean (by the picture's own with
+    --normalize unit)."""
     mixup: float = Field(default=0.0, ge=0.0)
     """Mixup's alpha, 0 for none; with CutMix also on, each pair gets one of the two."""
     cutmix: float = Field(default=0.0, ge=0.0)

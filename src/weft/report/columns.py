@@ -48,13 +48,20 @@ def share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def columns(metric: str, tokens: bool = False) -> list[Column]:
-    """All columns; `tokens` says that speeds are of tokens rather than examples."""
+def uneven(rows: list[Row]) -> bool:
+    """Whether the networks of a table were trained for other numbers of steps."""
+    steps = [row["steps"] for row in rows if row.get("steps") and row.get("group") != "classical"]
+    return bool(steps) and max(steps) > 1.1 * min(steps)
+
+
+def columns(metric: str, tokens: bool = False, steps: bool = False) -> list[Column]:
+    """All columns; `tokens` says that speeds are of tokens rather than examples, `steps` that these are unequal."""
     unit = "tokens" if tokens else "examples"
     write = share if metric == "accuracy" else lambda value: f"{value:.3f}"
     title = {"accuracy": "Accuracy", "r2": "R²"}.get(metric, metric)
     return [
         Column("score", title, True, write, log=False, help="mean on the test split, with its 95 % interval"),
+        *([Column("steps", "Steps", False, lambda v: f"{v:,.0f}", help="of one training run")] if steps else []),
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
         Column("train_speed", "Training", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core"),

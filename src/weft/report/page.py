@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weft.report import charts, heat
-from weft.report.columns import Column, columns, written
+from weft.report.columns import Column, columns, uneven, written
 from weft.report.words import breakable
 from weft.terminal import shown
 
@@ -23,7 +23,7 @@ COMMONEST = 10  # confusions that are listed
 def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
     """The page as text."""
     rows = summary["rows"]
-    every = columns(summary["metric"], any(row.get("tokens") for row in rows))
+    every = columns(summary["metric"], any(row.get("tokens") for row in rows), uneven(rows))
     known = [each for each in every if each.key == "score" or any(row.get(each.key) is not None for row in rows)]
     tints = {row["name"]: number for number, row in enumerate(rows)}
     environment = Environment(

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from weft import terminal
-from weft.report.columns import Column, Row, columns, written
+from weft.report.columns import Column, Row, columns, uneven, written
 from weft.terminal import CsvWriter
 
 WIDE = 150
-NARROW = ("score", "parameters", "latency", "core_seconds")  # what 80 characters have room for
+NARROW = ("score", "steps", "parameters", "latency", "core_seconds")  # what 80 characters have room for
 STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters", "macs", "train_speed", "speed",
           "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps")  # fmt: skip
 
@@ -50,7 +50,8 @@ def leaderboard(summary: dict[str, Any], width: int) -> Table:
 def cell_table(summary: dict[str, Any], width: int = 80) -> tuple[list[str], list[list[str]]]:
     """Titles and cells of the leaderboard, as many columns as `width` characters have room for."""
     tokens = any(row.get("tokens") for row in summary["rows"])
-    known = [c for c in columns(summary["metric"], tokens) if width >= WIDE or c.key in NARROW]
+    every = columns(summary["metric"], tokens, uneven(summary["rows"]))
+    known = [column for column in every if width >= WIDE or column.key in NARROW]
     if own := summary.get("own_metric"):
         known.insert(1, Column(own, own, True, lambda value: f"{value:.4f}"))
     titles = itertools.chain.from_iterable(headings(column) for column in known)

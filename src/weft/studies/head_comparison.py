@@ -22,7 +22,7 @@ from weft.studies.results.load import Result, collect, describe_candidate, score
 from weft.studies.statistics.intervals import Estimate, difference
 from weft.training.embeddings.heads import CONTROLS, HEADS, NOTE
 from weft.training.finetuning.config import FinetuneConfig, name_of
-from weft.training.loop.divergence import at_chance
+from weft.training.learnt import remark
 
 Say = Callable[[str], None]
 
@@ -112,9 +112,11 @@ def show_table(folder: Path) -> None:
         raise WeftError(f"no run in {folder} has finished: {rows[0].failed[0] if rows[0].failed else 'not run yet'}")
     controls = [row for row in done if row.name in CONTROLS] if len(rows) > 1 else []
     leads = [f"lead over {control.name}" for control in controls]
-    table = Table("network", "parameters", "seeds", "mean ± deviation, %", *leads, "seconds", box=None)
+    steps = unequal_steps(done)
+    table = Table("network", "parameters", "seeds", "mean ± deviation, %", *leads, *(["steps"] if steps else []),
+                  "seconds", box=None)  # fmt: skip
     for row in done:
-        table.add_row(*cells(row, controls))
+        table.add_row(*cells(row, controls, steps))
     console = terminal.console(width=140)
     console.print(study["title"])
     console.print(table)
@@ -122,14 +124,21 @@ def show_table(folder: Path) -> None:
         console.print(line)
 
 
-def cells(row: NetworkResults, controls: list[NetworkResults]) -> list[str]:
+def unequal_steps(rows: list[NetworkResults]) -> bool:
+    """Whether the networks were trained for other numbers of steps."""
+    counts = [record["steps"] for row in rows for record in row.records if record.get("steps")]
+    return bool(counts) and max(counts) > 1.1 * min(counts)
+
+
+def cells(row: NetworkResults, controls: list[NetworkResults], steps: bool = False) -> list[str]:
     """A line of the table."""
     scores = 100 * np.array(row.scores)
     spread = f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else ""
     leads = ["–" if control is row else interval(row.lead(control)) for control in controls]
     seconds = np.mean([record["wall_seconds"] for record in row.records])
     parameters = f"{row.records[0]['parameters']:,}"
-    return [row.name, parameters, str(len(scores)), f"{scores.mean():.2f}{spread}", *leads, f"{seconds:.0f}"]
+    count = [f"{np.mean([record['steps'] for record in row.records]):,.0f}"] if steps else []
+    return [row.name, parameters, str(len(scores)), f"{scores.mean():.2f}{spread}", *leads, *count, f"{seconds:.0f}"]
 
 
 def interval(lead: Estimate) -> str:
@@ -139,9 +148,11 @@ def interval(lead: Estimate) -> str:
 def remarks(rows: list[NetworkResults], heads: bool) -> list[str]:
     """What a reader of the table must know: the fair comparison, the data's notes, runs at chance, runs that failed."""
     found = [NOTE] if heads else []
+    if unequal_steps(rows):
+        found.append("the networks were trained for unequal numbers of steps: a lead may be due to that alone")
     found += next((record["source"]["notes"] for row in rows for record in row.records), [])
     for row in rows:
-        found += [f"{row.name}, seed {r['config']['seed']}: {why}" for r in row.records if (why := at_chance(r))]
+        found += [f"{row.name}, seed {r['config']['seed']}: {why}" for r in row.records if (why := remark(r))]
         found += [f"{row.name}, {reason}" for reason in row.failed]
     return found
 

@@ -1,4 +1,4 @@
-"""How good predictions are: accuracy with a bootstrap interval, macro-F1, AUROC, R², MAE, confusion, calibration.
+"""How good predictions are: accuracy with a bootstrap interval, Matthews correlation, AUROC, R², MAE, confusion, …
 
 The classic ones are scikit-learn's: torchmetrics does not import beside a torchvision that does not fit its torch.
 """
@@ -58,6 +58,9 @@ def classification(probabilities: Tensor, targets: Tensor, classes: int) -> Metr
     result: Metrics = {
         "accuracy": float(correct.mean()),
         "accuracy_interval": bootstrap(correct),
+        "chance": chance(targets),
+        "balanced_accuracy": _balanced_accuracy(targets.numpy(), predicted.numpy()),
+        "matthews": _matthews(targets.numpy(), predicted.numpy()),
         "macro_f1": float(f1_score(targets, predicted, average="macro", labels=labels, zero_division=0)),
         "calibration_error": calibration_error(probabilities, correct),
         "confusion": confusion_matrix(targets, predicted, labels=labels).tolist(),
@@ -65,6 +68,12 @@ def classification(probabilities: Tensor, targets: Tensor, classes: int) -> Metr
     if classes == 2 and len(targets.unique()) == 2 and bool(probabilities.isfinite().all()):
         result["auroc"] = float(roc_auc_score(targets, probabilities[:, 1]))
     return result
+
+
+def chance(targets: Tensor) -> float:
+    """Accuracy of naming the commonest class of the split: what a network that learnt nothing can reach."""
+    counts = np.bincount(targets.long().numpy())
+    return float(counts.max() / counts.sum())
 
 
 def regression(predicted: Tensor, targets: Tensor) -> Metrics:
@@ -108,9 +117,22 @@ Values = NDArray[Any]
 
 
 def _matthews(targets: Values, predictions: Values) -> float:
-    from sklearn.metrics import matthews_corrcoef
+    """Correlation of answers with targets, in [-1, 1]: 0 for a constant answer (Gorodkin 2004 for many classes)."""
+    size = int(max(targets.max(initial=0), predictions.max(initial=0))) + 1
+    return matthews_of(np.bincount(targets * size + predictions, minlength=size * size).reshape(size, size))
 
-    return float(matthews_corrcoef(targets, predictions))
+
+def matthews_of(confusion: Values) -> float:
+    """The same of how often each true class (down) got each answer (across)."""
+    counts = np.asarray(confusion, dtype=np.float64)
+    return matthews_from(float(np.trace(counts)), counts.sum(1), counts.sum(0))
+
+
+def matthews_from(right: float, true: Values, said: Values) -> float:
+    """The same of the number of right answers, and how often each class occurs (K,) and is answered (K,)."""
+    total = true.sum()
+    spread = (total**2 - (true**2).sum()) * (total**2 - (said**2).sum())
+    return float((right * total - true @ said) / math.sqrt(spread)) if spread > 0 else 0.0
 
 
 def _balanced_accuracy(targets: Values, predictions: Values) -> float:

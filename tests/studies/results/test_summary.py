@@ -6,13 +6,14 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from studies.fabricated import make_study, record
 from weft.disk import Damaged
 from weft.errors import WeftError
-from weft.report.table import as_csv, as_json
+from weft.report.table import as_csv, as_json, cell_table
 from weft.studies.results.load import collect
 from weft.studies.results.summary import called, draw_report, summarise
 from weft.training.config import RunConfig
@@ -179,3 +180,54 @@ def test_a_heading_names_the_source_without_the_way_to_it():
     assert [called(name) for name in ("digits", "data/pets/", "/mnt/a.csv", "hub:org/set")] == [
         "digits", "pets", "a.csv", "hub:org/set",
     ]  # fmt: skip
+
+
+def finetuned(folder: Path, **config: Any) -> None:
+    """Records as `weft finetune` writes them: a section more, and no named network."""
+    for number, path in enumerate(sorted(folder.rglob("record.json"))):
+        content = json.loads(path.read_text())
+        content["kind"] = "finetune"
+        content["config"] |= {
+            "start": f"encoders/mini-{number % 2}",
+            "model": "",
+            "thawing": {"frozen": False},
+            **config,
+        }
+        path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"thawing": {"frozen": True, "layers": []}}, {"model": "bert_mini", "network": {"depth": 0}}]
+)
+def test_fine_tuned_runs_are_a_leaderboard(tmp_path: Path, config: dict[str, Any]):
+    make_study(tmp_path / "study", {"mlp": 0.9, "lenet5": 0.8}, seeds=1)
+    finetuned(tmp_path / "study", **config)
+    rows = summarise(collect(tmp_path / "study" / "runs"))["rows"]
+    assert len(rows) == 2 and all(row["name"] and row["score"] for row in rows)
+    assert all(row["commands"][0].startswith("weft finetune encoders/mini-") for row in rows)
+
+
+def test_runs_behind_links_are_found(tmp_path: Path):
+    make_study(tmp_path / "study", {"mlp": 0.9, "lenet5": 0.8}, seeds=1)
+    (tmp_path / "mine").mkdir()
+    for path in (tmp_path / "study" / "runs").iterdir():
+        (tmp_path / "mine" / path.name).symlink_to(path)
+    (tmp_path / "mine" / "circle").symlink_to(tmp_path / "mine")
+    assert len(summarise(collect(tmp_path / "mine"))["rows"]) == 2
+
+
+def test_unequal_training_has_a_column_and_no_verdict(tmp_path: Path):
+    make_study(tmp_path / "study", {"mlp": 0.5, "vit_nano_p4_32": 0.95}, seeds=5)
+    fair = summarise(collect(tmp_path / "study"))
+    assert any(verdict["shown"] for verdict in fair["verdicts"]) and "shown to be better" in fair["recommendation"]
+    assert "Steps" not in cell_table(fair)[0]
+    for path in (tmp_path / "study").rglob("record.json"):
+        content = json.loads(path.read_text())
+        content["steps"] = content["plan"]["steps"] = 22 if content["config"]["model"] == "mlp" else 585
+        path.write_text(json.dumps(content))
+    found = summarise(collect(tmp_path / "study"))
+    assert not any(verdict["shown"] for verdict in found["verdicts"])
+    assert all("training was unequal by a factor of 26.6" in verdict["sentence"] for verdict in found["verdicts"])
+    assert found["recommendation"].startswith("No recommendation: vit_nano_p4_32") and "mlp" in found["recommendation"]
+    titles, lines = cell_table(found)
+    assert [line[titles.index("Steps")] for line in lines] == ["585", "22"]

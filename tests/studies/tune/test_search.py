@@ -10,6 +10,8 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
+from weft.commands.main import dispatch
+from weft.commands.tune import caveat
 from weft.errors import WeftError
 from weft.networks.registry import configured
 from weft.studies.tune.space import apply, counted, fail_dead_trials, open_search, open_storage, parse_space, usable
@@ -135,3 +137,16 @@ def test_settings_that_a_network_has_not_are_left_out():
     assert usable(["lr", "depth", "patch_size", "flip"], configured("bert_tiny")) == ["lr", "depth"]
     with pytest.raises(WeftError, match="no setting 'speed'"):
         parse_space("lr,speed")
+
+
+def test_what_a_search_prints_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How far importance can be relied on, what a width is, the winner on unseen rows, and how to train it."""
+    words = ["tune", "digits", "--model", "mlp", "--steps", "6", "--trials", "3", "--space", "lr,width"]
+    assert dispatch([*words, "--threads", "1", "--output", str(tmp_path / "search")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "times the named width" in printed
+    assert "on the test split, which had no part in the choice: accuracy 0." in printed
+    command = printed.partition("train it anew: ")[2].partition(" the network: ")[0]
+    assert command.startswith("weft train digits --model mlp --network") and "--lr 0.0" in command
+    assert caveat({"states": {"COMPLETE": 6}, "importance": {"lr": 0.5, "width": 0.5}}).startswith(", a hint at best")
+    assert caveat({"states": {"COMPLETE": 20}, "importance": {"lr": 0.5, "width": 0.5}}) == ", from 20 trials"

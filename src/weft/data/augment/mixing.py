@@ -17,17 +17,18 @@ from torch import Tensor
 Draws = NDArray[np.float64]
 
 
-def erase(images: Tensor, draws: Draws, probability: float) -> Tensor:
-    """Set a rectangle to 0, the training mean, in a share of the images; draws (batch, 5) (Zhong et al., 2020).
+def erase(images: Tensor, draws: Draws, probability: float, fill: Tensor | None = None) -> Tensor:
+    """Set a rectangle to the mean in a share of the images; draws (batch, 5) (Zhong et al., 2020).
 
-    Its area is uniform in 2 to 33 % of the image, the ratio of its sides log-uniform in [0.3, 3.3].
+    `fill` is that mean, (batch, channels, 1, 1), by default 0.
+    A rectangle's area is uniform in 2 to 33 % of the image, the ratio of its sides log-uniform in [0.3, 3.3].
     """
     share = 0.02 + draws[:, 1] * 0.31
     ratio = np.exp(np.log(0.3) + draws[:, 2] * np.log(3.3 / 0.3))
     height, width = np.minimum(np.sqrt(share * ratio), 1.0), np.minimum(np.sqrt(share / ratio), 1.0)
     chosen = draws[:, 0] < probability
     inside = rectangle(draws[:, 3] * (1 - height), draws[:, 4] * (1 - width), height * chosen, width, images.shape)
-    return images.masked_fill(inside, 0.0)
+    return images.masked_fill(inside, 0.0) if fill is None else torch.where(inside, fill, images)
 
 
 def rectangle(top: Draws, left: Draws, height: Draws, width: Draws, shape: torch.Size) -> Tensor:

@@ -78,11 +78,15 @@ class Augmenter:
             raise WeftError(f"augmentation {name} made {made} of {of}; let it return images of the same shape and type")
         return changed
 
-    def erase(self, images: Tensor, step: int, index: Index) -> Tensor:
-        """Normalised images, some with a rectangle erased."""
+    def erase(self, images: Tensor, step: int, index: Index, centred: bool = True) -> Tensor:
+        """Normalised images, some with a rectangle replaced by the mean.
+
+        That of the training split is 0 where images are `centred`; elsewhere a picture's own mean stands for it.
+        """
         if not self.config.reprob:
             return images
-        return erase(images, self.draws("erasing", step, index, 5), self.config.reprob)
+        fill = None if centred else images.mean((2, 3), keepdim=True)
+        return erase(images, self.draws("erasing", step, index, 5), self.config.reprob, fill)
 
     @property
     def mixes(self) -> bool:

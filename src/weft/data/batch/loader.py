@@ -170,7 +170,8 @@ class ImageBatch:
         if self.augmenter is None:
             return self.transform.normalize(pixels), _tensor(targets)
         pixels = self.augmenter.pixels(pixels, step, index, cropped)
-        return self.augmenter.erase(self.transform.normalize(pixels), step, index), _tensor(targets)
+        centred = any(self.transform.mean)
+        return self.augmenter.erase(self.transform.normalize(pixels), step, index, centred), _tensor(targets)
 
     def _mixed(self, step: int, index: Index, places: Index, augmenter: Augmenter) -> Made:
         """The images at `places` of the whole batch, mixed with partners that may belong to another rank."""

@@ -29,13 +29,17 @@ class Ledger:
     """The bad rows of a source, each as a sentence naming file and row."""
 
     on_bad: OnBad
-    sentences: list[str] = field(default_factory=list)
+    found: list[tuple[str, str]] = field(default_factory=list)  # place, what is wrong
+
+    @property
+    def sentences(self) -> list[str]:
+        return [f"{place}: {why}" for place, why in self.found]
 
     def enter(self, place: str, why: str) -> None:
         """Record a bad row, or refuse the source because of it."""
         if self.on_bad == "fail":
             raise refusal(place, why)
-        self.sentences.append(f"{place}: {why}")
+        self.found.append((place, why))
 
     def notes(self) -> list[str]:
         """What the record says about skipped rows: how many, and the first few by name."""

@@ -32,6 +32,7 @@ class Labels:
     wide: bool = False  # float32 would lose the digits by which the targets differ
     note: str = ""  # what was decided that might surprise
     padded: tuple[str, ...] = ()  # classes whose labels have blanks around them in some rows, none or others elsewhere
+    spelt: tuple[str, ...] = ()  # what raw integers stand for, where a source counts the classes in its own order
 
     def encode(self, raw: NDArray[Any] | None, rows: int) -> tuple[NDArray[Any], dict[int, str]]:
         """(rows,) targets, and row -> why its label is bad. Without a task every target is 0."""
@@ -44,7 +45,9 @@ class Labels:
         return (codes.astype(np.float32) if self.task == "binary" else codes), faults
 
     def _codes(self, raw: NDArray[Any]) -> NDArray[np.int64]:
-        if self.numbered and raw.dtype.kind in "iu":
+        if self.spelt and raw.dtype.kind in "iu":
+            raw = np.array([self._spelling(value) for value in raw.tolist()], dtype=object)
+        elif self.numbered and raw.dtype.kind in "iu":
             return np.where((raw >= 0) & (raw < len(self.classes)), raw, -1).astype(np.int64)
         number = {name: code for code, name in enumerate(self.classes)}
         if self.numbered:
@@ -59,11 +62,18 @@ class Labels:
         faults = {int(row): _no_number(raw[row]) for row in np.flatnonzero(~np.isfinite(narrow))}
         return (values if self.wide else narrow), faults
 
+    def _spelling(self, value: Any) -> str:
+        """The name that a source has for the class of a raw integer."""
+        return (
+            self.spelt[value] if isinstance(value, int | np.integer) and 0 <= value < len(self.spelt) else word(value)
+        )
+
     def _outside(self, value: Any) -> str:
         if missing(value):
             named = word(value)
             return "the label is missing" + (f" ({named}; where that is a class, give it another name)" * bool(named))
-        if self.numbered:
+        value = self._spelling(value) if self.spelt else value
+        if self.numbered and not self.spelt and as_number(value) == as_number(value):
             return f"the label {word(value)} is outside the range 0 to {len(self.classes) - 1}"
         return f"the label {word(value)!r} is none of the {len(self.classes)} classes"
 

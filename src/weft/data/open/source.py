@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from weft.data.batch import noise
 from weft.data.config import Modality, SourceConfig, Task
 from weft.data.open.bad_rows import Ledger, blank_rows, examine
 from weft.data.open.groups import sentence_cut, text_groups
-from weft.data.open.labels import Labels, decide, is_padded, look_alikes, word
+from weft.data.open.labels import Labels, as_number, decide, is_padded, look_alikes, word
 from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, draw_rows, stream_cut
 from weft.data.read.cache import digest
 from weft.data.sources.find import read
@@ -40,6 +40,8 @@ class Source:
     columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
     stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
     held_out: bool = False  # whether the reporting rows were cut off by seed, for want of a split of their own
+    target: str | None = None  # the column of the labels
+    bad: list[tuple[str, str]] = field(default_factory=list)  # rows that were left out: place, and why
 
     @property
     def fingerprint(self) -> str:
@@ -60,18 +62,23 @@ def open_source(name: str | Path, config: SourceConfig | None = None, **options:
     """Open `digits`, a path, or `hub:NAME`; options are those of SourceConfig (split_seed, target, on_bad, ...)."""
     config = SourceConfig(**options) if config is None else config
     opening = Opening(read(str(name), config), str(name), config)
-    return Source(
-        name=str(name),
-        modality=opening.reading.modality,
-        task=opening.labels.task,
-        classes=[whole(name) for name in opening.labels.classes],
-        splits=opening.splits,
-        files={whole(file): content for file, content in opening.reading.files.items()},
-        notes=[whole(note) for note in opening.notes],
-        config=config,
-        columns=opening.reading.columns,
-        held_out=opening.held_out,
-    )
+    return opening.source(opening.cut())
+
+
+def open_for(name: str, config: SourceConfig, modality: Modality, labels: Labels) -> Source:
+    """Open a source for a network of this `modality` that knows its `labels`: all rows, by the splits on disk.
+
+    One class, or one row, is enough, and nothing is held out. The split `test` is there if the source has one.
+    """
+    reading = read(name, config)
+    if reading.modality != modality:
+        raise WeftError(f"the network takes {modality}, {name} holds {reading.modality}; give a source of its kind")
+    if labels.classes:
+        counted = () if reading.names is None else tuple(whole(name) for name in reading.names)
+        numbers = all(as_number(name) == as_number(name) for name in labels.classes)  # then integers are names
+        labels = replace(labels, spelt=counted, numbered=not counted and not numbers)
+    opening = Opening(reading, name, config, labels)
+    return opening.source(opening.as_stored())
 
 
 # ---- How a reading becomes a source: labels get their code, rows are checked, roles are given.
@@ -81,24 +88,58 @@ Mask = NDArray[np.bool_]
 
 
 class Opening:
-    """One opening of a source; afterwards `splits`, `labels` and `notes` are what it found."""
+    """One opening of a source: after `cut` or `as_stored`, `splits`, `labels` and `notes` are what it found."""
 
-    def __init__(self, reading: Reading, name: str, config: SourceConfig) -> None:
+    def __init__(self, reading: Reading, name: str, config: SourceConfig, known: Labels | None = None) -> None:
         self.reading, self.name, self.config = reading, name, config
         self.ledger = Ledger(config.on_bad)
         self.notes = list(reading.notes)
-        self.labels = self._labels()
-        roles = assign(reading.tables, self._labelled())
-        self.held_out = roles.test is None
+        self.least = 2 if known is None else 1  # rows that a split must have
+        self.labels = known or self._labels()
+        self.splits: dict[str, Split] = {}
+
+    def cut(self) -> bool:
+        """Give the rows their roles; returns whether the reporting rows had to be held out."""
+        roles = assign(self.reading.tables, self._labelled())
         self.notes += roles.notes
         self.splits = self._splits(roles)
         self.notes += [*self._about_labels(), *self._about_columns(), *self.ledger.notes()]
+        return roles.test is None
+
+    def as_stored(self) -> bool:
+        """Every split with labels under its own name, whole."""
+        named = self._labelled()
+        if not named:
+            raise WeftError(f"{self.name} has no labels to compare answers with; use `weft predict` for its rows")
+        self.splits = {name: self._whole(name) for name in named}
+        self.notes += [*self._about_columns(), *self.ledger.notes()]
+        return False
+
+    def source(self, held_out: bool) -> Source:
+        """What came out."""
+        return Source(
+            name=self.name,
+            modality=self.reading.modality,
+            task=self.labels.task,
+            classes=[whole(name) for name in self.labels.classes],
+            splits=self.splits,
+            files={whole(file): content for file, content in self.reading.files.items()},
+            notes=[whole(note) for note in self.notes],
+            config=self.config,
+            columns=self.reading.columns,
+            held_out=held_out,
+            target=self.reading.target,
+            bad=[(whole(place), whole(why)) for place, why in self.ledger.found],
+        )
 
     def _labels(self) -> Labels:
         tables = [table for table in self.reading.tables.values() if table.labelled]
         if self.config.task == "none" or not tables:
             return Labels("none")
         if self.reading.names is not None:
+            if len(self.reading.names) == 1:
+                only = f"{self.name} has one class only, {self.reading.names[0]!r}"
+                raise WeftError(f"{only}; a classifier needs two, or use --task none")
             return decide((), 0, self.reading.names, self.config.task)
         values = set().union(*(table.label_values() for table in tables))
         return decide(values, sum(len(table) for table in tables), None, self.config.task)
@@ -231,8 +272,8 @@ class Opening:
 
     def _streamed(self, shards: Shards, keep: Any, origin: str) -> StreamSplit:
         split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin)
-        if len(split) < 2:
-            raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; add rows, it needs two at least")
+        if len(split) < self.least:
+            raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; add rows, {self._needed()}")
         return split
 
     def _checked(self, name: str, table: Table) -> tuple[Index, NDArray[Any]]:
@@ -243,11 +284,14 @@ class Opening:
         self._enter({row: why for row, why in faults.items() if row not in blank or row in table.faults}, table)
         table.name, table.skipped = name, {*faults, *blank}
         rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
-        if len(rows) < 2:
+        if len(rows) < self.least:
             raise WeftError(
-                f"the split {name!r} of {self.name} has {len(rows)} usable rows; add rows, it needs two at least"
+                f"the split {name!r} of {self.name} has {len(rows)} usable rows; add rows, {self._needed()}"
             )
         return rows, targets[rows]
+
+    def _needed(self) -> str:
+        return f"it needs {'two' if self.least == 2 else 'one'} at least"
 
     def _blank(self, name: str, table: Table) -> set[int]:
         """In plain text, blank rows separate paragraphs: they are left out without being bad."""

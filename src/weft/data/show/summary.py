@@ -9,14 +9,31 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from weft.data.config import TransformConfig
 from weft.data.open.bad_rows import refusal
 from weft.data.open.source import Source
 from weft.data.open.splits import Split
 from weft.data.read.decode import BadImage, decode
+from weft.data.show.suspicions import (
+    ROWS,
+    Looks,
+    contradictions,
+    difference_hash,
+    near_duplicates,
+    odd_labels,
+    text_features,
+    thumbnail,
+)
+from weft.data.transform.fit import fit
+from weft.data.transform.transforms import TextTransform
 
 CHUNK = 2048  # examples looked at together
+SAMPLE = 2000  # texts whose tokens are counted
+FEW = 5  # rows named in a sentence
+BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -27,6 +44,7 @@ class SplitSummary:
     rows: int
     balance: dict[str, float]  # class -> rows; for regression least, mean and greatest target
     sizes: str  # of its inputs, in words
+    picture: str  # their distribution, as a row of bars
 
 
 @dataclass(frozen=True)
@@ -35,19 +53,135 @@ class Summary:
 
     splits: dict[str, SplitSummary]
     shared: dict[tuple[str, str], int]  # (split, earlier split) -> rows of the first whose input occurs in the second
+    warnings: list[str]  # near-duplicates, labels to look at twice, what would be cut or resized
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen of a split's rows."""
+
+    sizes: list[tuple[int, ...]]
+    prints: NDArray[np.uint64]  # equal for equal inputs
+    targets: NDArray[Any]
+    looks: Looks | None  # of pictures
 
 
 def summarize(source: Source) -> Summary:
     """Look at every row: this is also the full check that no file will fail later."""
-    looked = {name: _look(split, source) for name, split in source.splits.items()}
+    looked = {name: _look(split) for name, split in source.splits.items()}
     shared: dict[tuple[str, str], int] = {}
+    warnings = list(unfit(source, looked))
     names = list(looked)
     for at, later in enumerate(names):
         for earlier in names[:at]:
-            count = int(np.isin(looked[later][1], looked[earlier][1]).sum())
-            if count:
-                shared[later, earlier] = count
-    return Summary({name: summary for name, (summary, _) in looked.items()}, shared)
+            same = np.isin(looked[later].prints, looked[earlier].prints)
+            if same.any():
+                shared[later, earlier] = int(same.sum())
+            warnings += near_duplicate_note(source, looked, later, earlier, same)
+    for name, look in looked.items():
+        if source.classes and source.splits[name].labelled:
+            warnings += label_notes(source, name, look)
+    splits = {
+        name: SplitSummary(
+            split.origin,
+            len(split),
+            _balance(looked[name].targets, source) if split.labelled else {},
+            _sizes(looked[name].sizes, source.modality),
+            bars([sum(size) if source.modality in {"text", "pair"} else min(size) for size in looked[name].sizes]),
+        )
+        for name, split in source.splits.items()
+    }
+    return Summary(splits, shared, warnings)
+
+
+def unfit(source: Source, looked: dict[str, Look]) -> Iterator[str]:
+    """What a run with default settings would do to inputs that do not fit: pictures are resized, texts are cut."""
+    train = source.splits["train"]
+    if source.modality == "image":
+        side = fit(source, TransformConfig(normalize="unit")).size  # type: ignore[union-attr]
+        sizes = looked["train"].sizes
+        other = sum(size != (side, side) for size in sizes)
+        if other:
+            are = f"{other:,} of {len(sizes):,} training pictures are not {side} × {side}"
+            yield f"{are} and would be resized; --img-size sets another side"
+    elif source.modality in {"text", "pair"}:
+        transform = fit(source)
+        assert isinstance(transform, TextTransform)
+        chosen = spread(len(train), SAMPLE)
+        lengths = np.array([len(ids) for ids, _ in transform.tokenizer.encode(list(train.read(chosen)[0]), 1 << 20)])
+        longer = int((lengths > transform.max_length).sum())
+        if longer:
+            share, whole = longer / len(lengths), int(np.quantile(lengths, 0.95))
+            yield (
+                f"{share:.0%} of the training texts are longer than {transform.max_length} tokens and would be cut; "
+                f"--max-length {whole} keeps 95 % of them whole"
+            )
+
+
+def near_duplicate_note(
+    source: Source, looked: dict[str, Look], later: str, earlier: str, same: NDArray[np.bool_]
+) -> Iterator[str]:
+    """Pictures of a split that are nearly those of another, those that are the same not counted."""
+    mine, theirs = looked[later].looks, looked[earlier].looks
+    if mine is None or theirs is None:
+        return
+    pairs = near_duplicates(mine, theirs)
+    if pairs is None:
+        yield f"{later} and {earlier} have too many pictures to look for near-duplicates"
+        return
+    pairs = [(a, b) for a, b in pairs if not same[a]]
+    if pairs:
+        a, b = pairs[0]
+        places = f"{source.splits[later].place(a)} and {source.splits[earlier].place(b)}"
+        yield f"{len(pairs):,} pictures of {later} are nearly the same as pictures of {earlier}, such as {places}"
+
+
+def label_notes(source: Source, name: str, look: Look) -> Iterator[str]:
+    """Equal inputs with different labels, and rows whose nearest rows all have another label."""
+    split = source.splits[name]
+
+    def called(row: int) -> str:
+        return f"{split.place(row)} ({target_name(source, look.targets[row])})"
+
+    if groups := contradictions(look.prints, look.targets):
+        count = sum(map(len, groups))
+        yield f"{count:,} rows of {name} have the same input and different labels, such as " + " and ".join(
+            map(called, groups[0][:2])
+        )
+    chosen = spread(len(split), ROWS)
+    features = features_of(source, name, look, chosen)
+    odd = odd_labels(features, look.targets[chosen]) if features is not None else []
+    if odd:
+        listed = [f"{called(int(chosen[row]))}, among {target_name(source, label)}" for row, label in odd[:FEW]]
+        more = f" and {len(odd) - FEW} more" if len(odd) > FEW else ""
+        yield f"{len(odd):,} labels of {name} to look at, as all like rows have another: {'; '.join(listed)}{more}"
+
+
+def features_of(source: Source, name: str, look: Look, chosen: NDArray[np.int64]) -> Any:
+    """What tells whether rows are alike, (n, features); None where nothing does."""
+    if look.looks is not None:
+        small = look.looks.thumbnails[chosen].astype(np.float32)
+        return small - small.mean(1, keepdims=True) + 1e-3
+    raws = source.splits[name].read(chosen)[0]
+    if source.modality == "vector":
+        rows = np.asarray(raws, dtype=np.float64)
+        return (rows - rows.mean(0)) / (rows.std(0) + 1e-12) + 1e-9
+    return text_features([raw if isinstance(raw, str) else " ".join(raw) for raw in raws])
+
+
+def bars(values: list[int], places: int = 16) -> str:
+    """A distribution as a row of bars; empty where all values are one."""
+    if len(set(values)) < 2:
+        return ""
+    edges = np.quantile(values, [0.0, 0.99])
+    counts = np.histogram(np.clip(values, *edges), places, (float(edges[0]), float(max(edges[1], edges[0] + 1))))[0]
+    heights = np.ceil(counts / counts.max() * len(BARS)).astype(int)
+    return "".join(" " if height == 0 else BARS[height - 1] for height in heights)
+
+
+def spread(size: int, count: int) -> NDArray[np.int64]:
+    """`count` numbers spread evenly over range(size), or all of them if there are fewer."""
+    return np.unique(np.linspace(0, size - 1, min(count, size)).astype(np.int64))
 
 
 def samples(source: Source, role: str, count: int) -> list[tuple[Any, Any]]:
@@ -65,16 +199,17 @@ def target_name(source: Source, target: Any) -> str:
     return "" if source.task == "none" else f"{float(target):g}"
 
 
-def _look(split: Split, source: Source) -> tuple[SplitSummary, NDArray[np.uint64]]:
-    prints, sizes, targets = [], [], []
+def _look(split: Split) -> Look:
+    prints, seen, targets = [], [], []
     with ThreadPoolExecutor() as pool:
         for chunk, inputs, values in _chunks(split):
             prints += [_print(raw) for raw in inputs]
-            sizes += list(pool.map(lambda pair: _size(split, *pair), zip(chunk.tolist(), inputs, strict=True)))
+            seen += list(pool.map(lambda pair: _seen(split, *pair), zip(chunk.tolist(), inputs, strict=True)))
             targets.append(values)
-    balance = _balance(np.concatenate(targets), source) if split.labelled else {}
-    summary = SplitSummary(split.origin, len(split), balance, _sizes(sizes, source.modality))
-    return summary, np.array(prints, dtype=np.uint64)
+    looks = None
+    if seen and seen[0][1] is not None:
+        looks = Looks(np.array([s[1][0] for s in seen], np.uint64), np.stack([s[1][1] for s in seen]))
+    return Look([size for size, _ in seen], np.array(prints, dtype=np.uint64), np.concatenate(targets), looks)
 
 
 def _chunks(split: Split) -> Iterator[tuple[NDArray[np.int64], Any, NDArray[Any]]]:
@@ -88,15 +223,17 @@ def _print(raw: Any) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
-def _size(split: Split, example: int, raw: Any) -> tuple[int, ...]:
-    if isinstance(raw, bytes):
-        try:
-            return tuple(decode(raw).shape[1:])
-        except BadImage as error:
-            raise refusal(split.place(example), str(error)) from error
-    if isinstance(raw, np.ndarray):
-        return raw.shape[-2:]
-    return tuple(len(text) for text in ((raw,) if isinstance(raw, str) else raw))
+def _seen(split: Split, example: int, raw: Any) -> tuple[tuple[int, ...], Any]:
+    """The size of an input and, of a picture, its hash and thumbnail."""
+    if isinstance(raw, np.ndarray) and raw.ndim < 3:
+        return raw.shape[-2:], None
+    if not isinstance(raw, bytes | np.ndarray):
+        return tuple(len(text) for text in ((raw,) if isinstance(raw, str) else raw)), None
+    try:
+        image = decode(raw) if isinstance(raw, bytes) else torch.as_tensor(raw)
+    except BadImage as error:
+        raise refusal(split.place(example), str(error)) from error
+    return tuple(image.shape[1:]), (difference_hash(image), thumbnail(image))
 
 
 def _sizes(sizes: list[tuple[int, ...]], modality: str) -> str:

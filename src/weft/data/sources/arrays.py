@@ -130,14 +130,15 @@ def stacked(images: NDArray[Any], channels: int | None = None) -> NDArray[np.uin
             f"an array {images.shape} may be one image or a row of grey ones; put a single image into a list, "
             "and give grey ones the shape (n, height, width, 1)"
         )
-    return arranged(levels(images), order_of([images.shape[1:]], channels))
+    return arranged(levels(images, brightest([images])), order_of([images.shape[1:]], channels))
 
 
 def listed(images: Sequence[Any], channels: int | None = None, first: int = 0) -> list[NDArray[np.uint8]]:
     """Images of any sizes, each as (channels, height, width); `first` is the number of the first, for sentences."""
     arrays = [pixels_of(image) for image in images]
     order = order_of([array.shape for array in arrays], channels, first)
-    return [arranged(levels(array[None], row), order)[0] for row, array in enumerate(arrays, first)]
+    white = brightest(arrays)
+    return [arranged(levels(array[None], white, row), order)[0] for row, array in enumerate(arrays, first)]
 
 
 def pixels_of(image: Any) -> NDArray[Any]:
@@ -189,18 +190,24 @@ def arranged(images: NDArray[np.uint8], order: Order) -> NDArray[np.uint8]:
     return np.require(images, requirements=["C", "W"])  # torch warns of arrays that cannot be written to
 
 
-def levels(images: NDArray[Any], first: int = 0) -> NDArray[np.uint8]:
-    """Brightness from 0 to 255; floats go from 0 to 1."""
+def brightest(images: Sequence[NDArray[Any]]) -> int:
+    """What white is in images of floats: 1, or 255 where one of them reaches into the upper half of that."""
+    floats = [image for image in images if image.dtype.kind == "f" and image.size]
+    return 255 if any(127 < image.max() <= 255 for image in floats) else 1
+
+
+def levels(images: NDArray[Any], white: int = 1, first: int = 0) -> NDArray[np.uint8]:
+    """Brightness from 0 to 255; floats go from 0 to `white`."""
     if images.dtype == np.uint8:
         return images
     if images.dtype.kind not in "buif":
         raise WeftError(f"images must be numbers, these are {images.dtype}; give uint8, or floats from 0 to 1")
-    most = 255 if images.dtype.kind in "iu" else 1
+    most = {"b": 1, "f": white}.get(images.dtype.kind, 255)
     fits = (images >= 0) & (images <= most)
     if not fits.all():
         row = int(np.flatnonzero(~fits.reshape(len(images), -1).all(1))[0])
         raise WeftError(
             f"image {first + row} has values from {images[row].min():.4g} to {images[row].max():.4g}; "
-            "give uint8 from 0 to 255, or floats from 0 to 1"
+            "give numbers from 0 to 255, or floats from 0 to 1"
         )
     return (images * (255 / most)).round().astype(np.uint8)

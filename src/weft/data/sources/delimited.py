@@ -48,6 +48,7 @@ class Lines:
     faults: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     commas: bool = False  # whether numbers may be written as 1,5
+    headed: bool = True  # whether the file itself names its columns
 
     def add(self, line: int, cells: list[Any], fault: str | None = None) -> None:
         if fault is None and any(isinstance(cell, str) and _broken(cell) for cell in cells):
@@ -70,7 +71,18 @@ def read_delimited(path: Path, config: SourceConfig) -> Reading:
     tables = {split: _table([(file, texts[file]) for file in members], columns) for split, members in splits.items()}
     notes = [note for lines in texts.values() for note in lines.notes]
     notes += [f"{', '.join(file.name for file in others[:3])}: left out, as there are tables beside"] if others else []
-    return Reading(columns.modality, dict(tables), digest_files(files, root), None, columns.features, notes)
+    content = digest_files(files, root)
+    return Reading(columns.modality, dict(tables), content, None, columns.features, notes, columns.target)
+
+
+def read_lines(file: Path, stream: TextIO | None = None) -> Lines:
+    """The cells of one file, or of a `stream` that is read as if it were that file, without a meaning."""
+    return _read(file) if stream is None else _read_stream(stream, file)
+
+
+def number_in(cell: Any, commas: bool) -> float:
+    """A cell as a number, NaN where it is none."""
+    return _with_comma(cell) if commas else as_number(cell)
 
 
 def _files(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -118,15 +130,19 @@ def _words_among_numbers(lines: Lines, name: str) -> dict[int, str]:
 def _read(file: Path) -> Lines:
     encoding = encoding_of(file)
     with file.open(encoding=encoding.name, errors=encoding.errors, newline="") as stream:
-        if file.suffix.lower() in {".jsonl", ".ndjson"}:
-            lines = _read_json(stream, file)
-        elif file.suffix.lower() == ".txt":
-            lines = Lines(["text"])
-            for number, text in enumerate(stream, 1):
-                lines.add(number, [text.rstrip("\r\n")])
-        else:
-            lines = _read_csv(stream, file)
+        lines = _read_stream(stream, file)
     lines.notes += [encoding.note] if encoding.note else []
+    return lines
+
+
+def _read_stream(stream: TextIO, file: Path) -> Lines:
+    if file.suffix.lower() in {".jsonl", ".ndjson"}:
+        return _read_json(stream, file)
+    if file.suffix.lower() != ".txt":
+        return _read_csv(stream, file)
+    lines = Lines(["text"])
+    for number, text in enumerate(stream, 1):
+        lines.add(number, [text.rstrip("\r\n")])
     return lines
 
 
@@ -142,7 +158,7 @@ def _read_csv(stream: TextIO, file: Path) -> Lines:
         raise WeftError(f"{file} is empty; give a file with rows in it")
     numbers = all(math.isfinite(as_number(cell)) for cell in head)
     lines = Lines([f"c{number}" for number in range(len(head))] if numbers else _names(head, file))
-    lines.commas = delimiter != ","
+    lines.commas, lines.headed = delimiter != ",", not numbers
     if delimiter not in {",", "\t"}:
         lines.notes.append(f"the cells of {file.name} are separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
     if numbers:

@@ -51,8 +51,6 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
     reading.notes += _of_weft(own, root)
     if not files:
         raise WeftError(f"{root} holds no images; give a folder with some ({', '.join(ENDINGS)})")
-    if len(names) == 1 and config.task != "none":
-        raise WeftError(f"{root} has one class only, {names[0]!r}; a classifier needs two, or use --task none")
     reading.files = digest_files(files, root)
     return reading
 

@@ -33,8 +33,8 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
     for split, members in splits.items():
         shards = ParquetShards(members, columns, root)
         tables[split] = shards if stream else _in_memory(shards)
-    notes = list(columns.notes)
-    return Reading(columns.modality, tables, digest_files(files, root), columns.names, columns.features, notes)
+    content, notes = digest_files(files, root), list(columns.notes)
+    return Reading(columns.modality, tables, content, columns.names, columns.features, notes, columns.target)
 
 
 class ParquetShards:

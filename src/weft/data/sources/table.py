@@ -82,8 +82,9 @@ class Reading:
     tables: dict[str, Table | Shards]  # by the name of the split on disk
     files: dict[str, str]  # name -> digest of what was read: a change in any is a change of the source
     names: list[str] | None = None  # class names, where the source states them
-    columns: list[str] = field(default_factory=list)  # of the features, for vectors
+    columns: list[str] = field(default_factory=list)  # that the input is read from, where they have names
     notes: list[str] = field(default_factory=list)
+    target: str | None = None  # the column of the labels
 
 
 def join(shards: Shards) -> Table:

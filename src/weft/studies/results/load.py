@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.disk import Damaged
+from weft.disk import Damaged, find_below
 from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import CLASSICAL, Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
+from weft.training.finetuning.config import LINEAR
 from weft.training.storage.record import Predictions, read_predictions
 from weft.training.storage.record import read_record as read_checked
 
@@ -98,7 +99,7 @@ def of_runs(folder: Path) -> Collection:
     """Every run below a folder on the source that most of them share; candidates differ in their configuration."""
     problems: list[str] = []
     found: list[tuple[Path, dict[str, Any]]] = []
-    for path in sorted(folder.rglob("record.json")):
+    for path in find_below(folder, "record.json"):
         try:
             found.append((path.parent, read_record(path)))
         except WeftError as error:
@@ -134,10 +135,20 @@ def candidates_of(records: list[dict[str, Any]]) -> tuple[list[Candidate], list[
     for key, record in zip(keys, records, strict=True):
         if key in candidates:
             continue
-        model, network = record["config"]["model"], record["config"]["network"]
+        model, network = model_of(record), record["config"]["network"]
         same = sum(candidate.model == model for candidate in candidates.values())
         candidates[key] = describe_candidate(f"{model}-{same + 1}" if same else model, model, network)
     return list(candidates.values()), [candidates[key].name for key in keys]
+
+
+def model_of(record: dict[str, Any]) -> str:
+    """How the network of a record is called: by its name, else by what was put on an encoder or fine-tuned."""
+    config = record["config"]
+    if config["model"]:
+        return str(config["model"])
+    thawing = config.get("thawing")
+    frozen = isinstance(thawing, dict) and thawing.get("frozen")
+    return LINEAR if frozen else Path(str(config.get("start") or "network")).name
 
 
 def describe_candidate(name: str, model: str, network: dict[str, Any]) -> Candidate:
@@ -146,7 +157,10 @@ def describe_candidate(name: str, model: str, network: dict[str, Any]) -> Candid
         return Candidate(name, model, "classical")
     if model not in REGISTRY:
         return Candidate(name, model, "hybrid", network)
-    config = configured(model, **network)
+    try:
+        config = configured(model, **network)
+    except WeftError:  # a network on an encoder has what its named size has not, or lacks its blocks
+        return Candidate(name, model, "hybrid", network)
     return Candidate(name, model, group_of(config), network, hasattr(config, "mixer"))
 
 

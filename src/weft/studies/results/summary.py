@@ -21,7 +21,8 @@ from weft.studies.results.inference_speed import Inference, read_inference
 from weft.studies.results.load import Collection, Result, collect, judged_by, own_metric, scores_of, validation_metric
 from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, recommend
-from weft.training.config import RunConfig
+from weft.training.learnt import remark
+from weft.training.run.kinds import config_class
 from weft.training.storage import yaml_file
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
@@ -43,7 +44,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         for candidate in collection.candidates
     }
     whole = [result for results in by_candidate.values() for result in results]
-    problems = collection.problems + comparable(by_candidate)
+    problems = collection.problems + comparable(by_candidate) + nothing_learnt(by_candidate)
     judged = [
         made
         for candidate in collection.candidates
@@ -117,6 +118,17 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
+def nothing_learnt(by_candidate: dict[str, list[Result]]) -> list[str]:
+    """What has to be said of runs whose answers are no better than a guess: a sentence a candidate."""
+    problems: list[str] = []
+    for name, results in by_candidate.items():
+        told = {result.seed: why for result in results if result.finished and (why := remark(result.record or {}))}
+        if told:
+            seeds = f"{len(told)} of {len(results)} seeds, the first being {min(told)}"
+            problems.append(f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}")
+    return problems
+
+
 def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:
     """A candidate as the statistics see it, or None if no run of it finished.
 
@@ -127,9 +139,15 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
         return None
     validation = float(np.mean([validation_metric(result) for result in done]))
     cost = mean([NUMBERS["macs" if match == "seconds" else "core_seconds"](result.record) for result in done]) or 0.0
-    return JudgedCandidate(
-        candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed
-    )
+    seen = 0.0 if candidate.fixed or match == "seconds" else mean([trained(result.record or {}) for result in done])
+    told = (candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed)
+    return JudgedCandidate(*told, seen or 0.0)
+
+
+def trained(record: dict[str, Any]) -> float:
+    """Examples that a run was to see, whether or not it stopped early."""
+    steps = record.get("plan", {}).get("steps") or record.get("steps") or 0
+    return float(steps) * float(record["config"].get("optimisation", {}).get("batch_size") or 1)
 
 
 def as_numbers(value: Estimate) -> dict[str, float]:
@@ -262,16 +280,19 @@ def command_of(record: dict[str, Any] | None) -> str:
     """The command that repeats a run: `weft train SOURCE --model NAME …`, every setting that is not the default."""
     if record is None:
         return ""
-    config, usual = record["config"], yaml_file.to_dict(RunConfig())
+    config = record["config"]
+    verb = record.get("kind") if record.get("kind") in ("train", "finetune", "pretrain") else "train"
+    usual = yaml_file.to_dict(config_class(str(verb))())
     if "+" in config["model"] or config["model"] == "logistic":
         return f"weft compare {shlex.quote(config['source'])}  # {config['model']} is fitted by the comparison"
-    words = ["weft", "train", config["source"], "--model", config["model"]]
+    words = ["weft", str(verb), *([config["start"]] if config.get("start") else []), config["source"]]
+    words += ["--model", config["model"]] if config["model"] else []
     if config["network"]:
         words += ["--network", *(f"{key}={plain(value)}" for key, value in config["network"].items())]
     words += ["--seed", str(config["seed"])]
     for section, fields in config.items():
         for name, value in fields.items() if isinstance(fields, dict) and section != "network" else ():
-            if value != usual[section].get(name):
+            if value != usual.get(section, {}).get(name):
                 words += flag(name.replace("_", "-"), value)
     return shlex.join(words)
 

@@ -32,6 +32,16 @@ class JudgedCandidate:
     cost: float = 0.0  # what "cheapest" goes by
     tokens: bool = False  # whether it mixes tokens, so that the controls stand beside it
     fixed: bool = False  # no seed changes it
+    trained: float = 0.0  # examples that a run was to see; 0 where that is no measure of it
+
+
+UNEQUAL = 1.25  # factor between the examples that two candidates saw, from which on nothing is concluded
+
+
+def unequal(first: JudgedCandidate, second: JudgedCandidate) -> bool:
+    """Whether one was trained so much longer that a difference may be due to that alone."""
+    less, more = sorted((first.trained, second.trained))
+    return less > 0 and more > UNEQUAL * less
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,11 @@ def judge(
     equal = "" if "classical" in (first.group, second.group) else matched(match)  # which has the size it has
     change = f"{signed(estimate.mean, unit)} {what}{equal} ({first.name} against {second.name})"
     interval = f"corrected 95 % interval {spread(estimate, unit)}"
-    if shown:
+    if unequal(first, second):
+        longer = max(first.trained, second.trained) / min(first.trained, second.trained)
+        shown = preliminary = False
+        text = f"nothing to conclude, as training was unequal by a factor of {longer:.3g}: {change}, {interval}"
+    elif shown:
         few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
         text = f"{change}, {interval}{few}"
     else:
@@ -111,8 +125,15 @@ def judge(
 
 def recommend(candidates: list[JudgedCandidate]) -> str:
     """Which candidate to use: the cheapest of those that no other is shown to be better than."""
-    if len(candidates) < 2:
+    leader = best(candidates)
+    if leader is None or len(candidates) < 2:
         return ""
+    apart = sorted(candidate.name for candidate in candidates if unequal(leader, candidate))
+    if apart:
+        return (
+            f"No recommendation: {leader.name} is ahead on the validation split, but {', '.join(apart)} "
+            f"{'was' if len(apart) == 1 else 'were'} trained for another length; compare them at equal length first."
+        )
     pairs = list(itertools.combinations(candidates, 2))
     estimates = [difference(first.scores, second.scores) for first, second in pairs]
     worse = {

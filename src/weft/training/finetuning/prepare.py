@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from torch import Tensor
-
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source
 from weft.data.transform.transforms import TextTransform
@@ -23,13 +20,10 @@ from weft.training.finetuning.layers import layered_groups
 from weft.training.finetuning.lengths import cut_note
 from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, size_network, transform_of
 from weft.training.finetuning.start import Start, read_start
-from weft.training.inference.evaluate import check, reopened
-from weft.training.inference.predictor import load
-from weft.training.loop.evaluation import outputs_of
-from weft.training.metrics import Metrics, measure, score
+from weft.training.inference.evaluate import Loading
+from weft.training.inference.predictor import Predictor
 from weft.training.optim.optimisers import Groups
 from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
-from weft.training.storage.run_folder import open_run
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ class FinetuneInputs(LabelledInputs):
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
         encoder, optimisation = encoder_of(self.network), self.config.optimisation
-        name = judged(self.config, self.source) if role == "test" else role
+        name = reported(self.config, self.source) if role == "test" else role
         if encoder is None:
             return super().batches(name, rank, world)
         assert isinstance(self.transform, TextTransform)
@@ -79,21 +73,9 @@ class FinetuneInputs(LabelledInputs):
         if self.config.thawing.frozen:  # also a run that is stopped can be taken to another machine
             carry(self.start.folder, folder)
 
-    def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
-        found = super().measure(outputs, targets)
-        if self.objective.task != "regression":
-            found["chance"] = chance(targets)
-        return found
-
     def described(self) -> dict[str, Any]:
         start = {"folder": self.config.start, "digest": self.start.digest}
         return {**super().described(), "notes": self.notes, "start": start}
-
-
-def chance(targets: Tensor) -> float:
-    """Accuracy of naming the commonest class of the split: what a network that learnt nothing can reach."""
-    counts = np.bincount(targets.long().numpy())
-    return float(counts.max() / counts.sum())
 
 
 def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: Any = None) -> FinetuneInputs:
@@ -113,10 +95,15 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     return FinetuneInputs(config, source, transform, network, objective, tuple(filter(None, remarks)), start=start)
 
 
-def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:
-    """The split that `test` stands for."""
-    if split != "test" or config.test_split is None:
-        return split
+def judged(config: FinetuneConfig, source: str | None, split: str | None) -> str | None:
+    """The split that is meant: of the run's own source, `test` may stand for another."""
+    return config.test_split if source is None and split in (None, "test") and config.test_split else split
+
+
+def reported(config: FinetuneConfig, source: Source) -> str:
+    """The split of the run's source that the final figures are on."""
+    if config.test_split is None:
+        return "test"
     stored = {found.origin: name for name, found in source.splits.items() if found.labelled and name != "train"}
     if config.test_split not in stored:  # by the names on disk: what is held out here has none
         known = ", ".join(origin for origin in stored if not origin.startswith("held out"))
@@ -124,30 +111,10 @@ def judged(config: FinetuneConfig, source: Source, split: str = "test") -> str:
     return stored[config.test_split]
 
 
-def evaluate_finetuned(
-    path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None
-) -> Metrics:
-    """Metrics of a fine-tuned network; those on a frozen encoder read the cached embeddings again."""
-    folder, predictor = open_run(path), load(path, encoder)
-    config = folder.config()
-    assert isinstance(config, FinetuneConfig)
-    opened = reopened(folder, config, source)
-    check(predictor, opened)
-    if source is None:
-        split = judged(config, opened, split)
-    below = encoder_of(predictor.network.config)
+def loading(predictor: Predictor, batch_size: int) -> Loading:
+    """How a fine-tuned network gets its batches; those on a frozen encoder read the cached embeddings again."""
+    transform, below = predictor.transform, encoder_of(predictor.network.config)
     if below is None:
-        loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
-    else:
-        assert isinstance(predictor.transform, TextTransform)
-        loader = embedded_batches(opened, split, predictor.transform, below, batch_size=batch_size, train=False)
-    outputs, targets = outputs_of(predictor.network, loader)
-    objective = predictor.card.objective()
-    found = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
-    if predictor.card.task != "regression":
-        found["chance"] = chance(targets)
-    if config.objective.metric is not None:
-        found[config.objective.metric] = score(
-            config.objective.metric, predictor.card.task, objective.answers(outputs), targets
-        )
-    return {"examples": len(targets), "loss": objective.mean_loss(outputs, targets), **found}
+        return lambda source, name: batches(source, name, batch_size, transform=transform, train=False)
+    assert isinstance(transform, TextTransform)
+    return lambda source, name: embedded_batches(source, name, transform, below, batch_size=batch_size, train=False)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from weft.data.batch.loader import batches
-from weft.data.config import EMBEDDED
-from weft.data.open.source import Source, open_source
+import torch
+
+from weft.data.batch.loader import Batches, batches
+from weft.data.config import EMBEDDED, OnBad
+from weft.data.open.labels import Labels
+from weft.data.open.source import Source, open_for, open_source
 from weft.data.transform.transforms import VectorTransform
-from weft.errors import WeftError
+from weft.errors import WeftError, nearest
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.predictor import Predictor, load
+from weft.training.learnt import never_answered
 from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics, measure, score
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.storage.run_folder import RunFolder, open_run
 
+Loading = Callable[[Source, str], Batches]  # the batches of a split
+
 
 def evaluate_run(
     path: Path,
     source: str | None = None,
-    split: str = "test",
+    split: str | None = None,
     batch_size: int = 256,
     encoder: Path | None = None,
+    on_bad: OnBad | None = None,
 ) -> Metrics:
-    """Loss and metrics of a run's network on a split of a source; by default what its record reports.
+    """Loss and metrics of a run's network on a source; by default what its record reports.
 
-    `encoder` is where the frozen encoder lies that the network stands on, if not in the run's folder.
+    Of another source all rows are scored, or its test split if it has one, or the `split` that is asked for; `rows`
+    says which. `encoder` is where the frozen encoder lies that the network stands on, if not in the run's folder.
     """
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
@@ -35,38 +45,104 @@ def evaluate_run(
     if isinstance(config, PretrainConfig):
         from weft.training.pretraining.prepare import evaluate_pretrained
 
-        return evaluate_pretrained(path, source, split, batch_size, encoder)
+        return evaluate_pretrained(path, source, split or "test", batch_size, encoder)
+    predictor = load(path, encoder)
     if isinstance(config, FinetuneConfig):
-        from weft.training.finetuning.prepare import evaluate_finetuned
+        from weft.training.finetuning.prepare import judged, loading
 
-        return evaluate_finetuned(path, source, split, batch_size, encoder)
-    return evaluate_classifier(path, source, split, batch_size, encoder)
+        own = judged(config, source, split)
+        return evaluate_labelled(path, predictor, source, own, loading(predictor, batch_size), on_bad)
+
+    def loader(opened: Source, name: str) -> Batches:
+        return batches(opened, name, batch_size, transform=predictor.transform, train=False)
+
+    return evaluate_labelled(path, predictor, source, split, loader, on_bad)
 
 
-def evaluate_classifier(
-    path: Path, source: str | None, split: str, batch_size: int, encoder: Path | None = None
+def evaluate_labelled(
+    path: Path, predictor: Predictor, source: str | None, split: str | None, loading: Loading, on_bad: OnBad | None
 ) -> Metrics:
     """The same for a run that has learnt targets, classes or numbers."""
-    folder, predictor = open_run(path), load(path, encoder)
-    opened = reopened(folder, folder.labelled(), source)
-    check(predictor, opened)
-    loader = batches(opened, split, batch_size, transform=predictor.transform, train=False)
-    outputs, targets = outputs_of(predictor.network, loader)
+    folder = open_run(path)
+    config = folder.labelled()
+    if on_bad is not None:
+        config = replace(config, reading=replace(config.reading, on_bad=on_bad))
+    opened, names, rows = chosen(folder, config, predictor, source, split)
+    parts = [outputs_of(predictor.network, loading(opened, name)) for name in names]
+    outputs, targets = (torch.cat(part) for part in zip(*parts, strict=True))
     objective = predictor.card.objective()
-    metrics = measure(predictor.card.task, objective.answers(outputs), targets, len(predictor.classes))
-    if (asked := folder.labelled().objective.metric) is not None:
-        metrics[asked] = score(asked, predictor.card.task, objective.answers(outputs), targets)
-    return {"examples": len(targets), "loss": objective.mean_loss(outputs, targets), **metrics}
+    answers = objective.answers(outputs)
+    metrics = measure(predictor.card.task, answers, targets, len(predictor.classes))
+    if predictor.classes:
+        metrics["never_answered"] = never_answered(metrics["confusion"], predictor.classes)
+    if (asked := config.objective.metric) is not None:
+        metrics[asked] = score(asked, predictor.card.task, answers, targets)
+    found = {"rows": rows, "examples": len(targets), "loss": objective.mean_loss(outputs, targets), **metrics}
+    return found | ({"classes": predictor.classes} if predictor.classes else {})
 
 
-def reopened(folder: RunFolder, config: RunConfig, source: str | None) -> Source:
-    """Another source, read as the run's own was; or its own, which must be what the run has learnt from."""
-    if source is None:
+def chosen(
+    folder: RunFolder, config: RunConfig, predictor: Predictor, source: str | None, split: str | None
+) -> tuple[Source, list[str], str]:
+    """The source, the splits of it that are scored, and which rows these are, in words."""
+    plan, known = folder.plan(), None
+    if source is not None:
+        known = open_known(source, config, predictor)
+        if plan is None or known.fingerprint != plan.fingerprint.partition("+")[0]:
+            names = names_of(known, split)
+            count = sum(len(known.splits[name]) for name in names)
+            return known, names, rows_in_words(known, names, count)
+    else:
         require_there(folder.path, config.source)
-    opened, plan = open_source(source or config.source, config.reading), folder.plan()
-    if source is None and plan is not None:
+    opened = open_source(source or config.source, config.reading)
+    if plan is not None:
         opened.require(plan.fingerprint.partition("+")[0])  # after it stands what fine-tuning started from
+    check(predictor, opened)
+    name = role_of(opened, split)
+    same = ", which the run has learnt from" if source is not None else ""
+    return opened, [name], f"the {len(opened.splits[name]):,} rows of {name} of {opened.name}{same}"
+
+
+def open_known(source: str, config: RunConfig, predictor: Predictor) -> Source:
+    """Another source, its labels in the code of the network and its inputs out of the same columns."""
+    card = predictor.card
+    asked = config.reading
+    if columns := predictor.columns:
+        asked = replace(asked, inputs=tuple(columns), target=asked.target or card.target)
+    labels = Labels(card.task, tuple(card.classes), wide=True)
+    opened = open_for(source, replace(asked, task=card.task), predictor.takes, labels)
+    check(predictor, opened)
     return opened
+
+
+def names_of(source: Source, asked: str | None) -> list[str]:
+    """The splits to score: as asked, else the one for tests, else the one for choices, else all."""
+    names = list(source.splits)
+    starts = {"validation": ("val", "dev", "eval")}.get(asked or "", (asked or "test",))
+    found = [name for name in names if name == asked] or [n for n in names if n.lower().startswith(starts)]
+    if asked is not None and not found:
+        raise WeftError(f"{source.name} has no split {asked!r} with labels; it has {', '.join(names)}")
+    if not found and len(names) > 1:
+        found = [name for name in names if name.lower().startswith(("val", "dev", "eval"))]
+    return found[:1] or names
+
+
+def rows_in_words(source: Source, names: list[str], count: int) -> str:
+    if len(names) == len(source.splits):
+        return f"all {count:,} rows of {source.name}"
+    return f"the {count:,} rows of the split {names[0]!r} of {source.name}"
+
+
+def role_of(source: Source, split: str | None) -> str:
+    """The split of the run's own source that is asked for: by role, by its name on disk, or `test`."""
+    stored = {found.origin: name for name, found in source.splits.items()}
+    wanted = split or "test"
+    if wanted not in source.splits and wanted not in stored:
+        raise WeftError(
+            f"{source.name} has no split {wanted!r}; {nearest(wanted, source.splits)} "
+            f"choose one of {', '.join(source.splits)}"
+        )
+    return wanted if wanted in source.splits else stored[wanted]
 
 
 def require_there(folder: Path, source: str) -> None:

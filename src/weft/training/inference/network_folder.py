@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +42,10 @@ class NetworkMetadata:
     scale: Finite = 1.0
     pairs: bool = False
     """whether its inputs are pairs of texts"""
+    columns: list[str] = field(default_factory=list)
+    """of the table that it was trained on, which its inputs are read from; none where inputs had no names"""
+    target: str | None = None
+    """column of that table with the answers"""
 
     def objective(self) -> Objective:
         """The objective, for turning outputs into answers."""

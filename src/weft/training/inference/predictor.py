@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.data.config import Modality
 from weft.data.sources.arrays import checked_text, is_picture, listed, rows_of, stacked
-from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
+from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.training.inference.network_folder import NetworkMetadata, read_network, write_network
@@ -48,11 +50,24 @@ class Predictor:
         return self.card.classes
 
     @property
+    def columns(self) -> list[str]:
+        """Columns of a table that the inputs are read from; none where it was trained on what has no names."""
+        known = self.transform.columns if isinstance(self.transform, VectorTransform) else ()
+        return list(known) or self.card.columns
+
+    @property
     def modality(self) -> str:
         """image, text or vector."""
+        return "text" if self.takes == "pair" else self.takes
+
+    @property
+    def takes(self) -> Modality:
+        """The modality of a source that it can be asked about."""
         if isinstance(self.transform, ImageTransform):
             return "image"
-        return "text" if isinstance(self.transform, TextTransform) else "vector"
+        if isinstance(self.transform, VectorTransform):
+            return "vector"
+        return "pair" if self.card.pairs else "text"
 
     @torch.no_grad()
     def outputs(self, raws: Iterable[Any], batch_size: int = 64) -> Tensor:
@@ -62,17 +77,27 @@ class Predictor:
             return torch.empty(0, self.network.config.num_classes)
         return self.card.objective().answers(torch.cat(rows))
 
-    def predict_proba(self, raws: Iterable[Any], batch_size: int = 64) -> Tensor:
-        """Probability of each class: (n, K)."""
+    def predict_proba(self, raws: Iterable[Any], batch_size: int = 64) -> NDArray[np.float64]:
+        """Probability of each class: (n, K), columns in the order of `classes`."""
         if self.card.task == "regression":
             raise WeftError("a regression network has no classes; use predict")
-        return class_probabilities(self.card.task, self.outputs(raws, batch_size))
+        found: NDArray[np.float64] = class_probabilities(self.card.task, self.outputs(raws, batch_size)).numpy()
+        return found
 
     def predict(self, raws: Iterable[Any], batch_size: int = 64) -> list[Any]:
         """The class, or the number, for each input."""
         if self.card.task == "regression":
             return self.outputs(raws, batch_size).squeeze(1).tolist()
         return [self.classes[number] for number in self.predict_proba(raws, batch_size).argmax(1).tolist()]
+
+    def fault(self, raw: Any) -> str:
+        """Why the network can say nothing of an input; empty where it can."""
+        try:
+            for row in self._readable([raw]):
+                self.transform(row)
+        except WeftError as error:
+            return str(error)
+        return ""
 
     def _readable(self, raws: Iterable[Any]) -> Iterator[Any]:
         """The inputs one by one, in the form that the transform takes; the first that has none is refused."""
@@ -119,12 +144,18 @@ def vectors_of(rows: Iterable[Any]) -> Iterator[Any]:
 
 def pictures_of(rows: Any, channels: int) -> Iterator[Any]:
     """Images in memory with their channels first; files and their bytes are left to the decoder."""
-    stack = stacked(rows, channels) if isinstance(rows, np.ndarray) else None
-    for number, row in enumerate(rows if stack is None else stack):
+    ready: Any = None
+    if isinstance(rows, np.ndarray):
+        ready = stacked(rows, channels)
+    elif isinstance(rows, list) and rows and all(map(is_picture, rows)):  # together, as one may tell of the others
+        ready = listed(rows, channels)
+    for number, row in enumerate(rows if ready is None else ready):
         if not is_picture(row):
             yield row
             continue
-        image = listed([row], channels, number)[0] if stack is None else row
+        image = listed([row], channels, number)[0] if ready is None else row
+        if len(image) == 4 and channels in (1, 3):  # transparency, which pictures from files lose as well
+            image = image[:3]
         if len(image) != channels and {len(image), channels} != {1, 3}:
             raise WeftError(f"image {number} has {len(image)} channels, the network takes {channels}; convert it")
         yield image

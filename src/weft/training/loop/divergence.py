@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -104,18 +104,6 @@ def concerned(kind: Kind, norms: Norms) -> str:
     if kind == "diverged":
         return max(weight, key=lambda layer: update[layer] / (weight[layer] + 1e-12))
     return min(weight, key=lambda layer: gradient[layer] / (weight[layer] + 1e-12))
-
-
-def at_chance(record: dict[str, Any]) -> str | None:
-    """A sentence about a finished run that learnt nothing, by its training loss or by its answers; else None."""
-    if not record.get("beats_constant_guess", True):
-        return "it has not learnt anything: the training loss stayed that of a guess"
-    metrics = record["metrics"]
-    chance, low = metrics.get("chance"), metrics.get("accuracy_interval", [1.0])[0]
-    if chance is not None and low <= chance:
-        found = f"{metrics['accuracy']:.1%}"
-        return f"it has not learnt anything: {found} is no more than naming the commonest class ({chance:.1%})"
-    return None
 
 
 # ---- Norms of gradients, weights and updates, a layer at a time: where training is stuck or about to blow up.

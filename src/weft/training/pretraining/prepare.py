@@ -30,6 +30,7 @@ from weft.networks.registry import REGISTRY, configured
 from weft.networks.weights.outline import fill
 from weft.training.inference.evaluate import require_there
 from weft.training.inference.network_folder import PRETRAINED, NetworkMetadata, write_network
+from weft.training.learnt import Learnt, judge_sentences, judge_words
 from weft.training.loop.evaluation import outputs_of
 from weft.training.metrics import Metrics
 from weft.training.optim.optimisers import Groups
@@ -131,10 +132,17 @@ class PretrainInputs:
             metrics["frequency_perplexity"] = self.frequency_perplexity()
         return metrics
 
-    def frequency_perplexity(self) -> float:
+    def judge(self, outputs: Tensor, targets: Tensor) -> Learnt:
+        found, asked = self.objective.measure(outputs, targets), targets.sum(0).tolist()
+        if not self.objective.masked:
+            return judge_sentences(found["next_sentence_accuracy"], found["next_sentence_interval"], int(asked[1]))
+        frequency = self.frequency_perplexity("validation")
+        return judge_words(found["perplexity"], found["perplexity_interval"], frequency, int(asked[0]))
+
+    def frequency_perplexity(self, role: str = "test") -> float:
         """Of the held-out words when they are guessed by their frequency in the training text: what to be below of."""
         known = 1.0 + np.bincount(self._ids("train"), minlength=self.network.vocab_size)
-        held = np.bincount(self._ids("test"), minlength=self.network.vocab_size)
+        held = np.bincount(self._ids(role), minlength=self.network.vocab_size)
         return math.exp(-float((held * np.log(known / known.sum())).sum() / max(held.sum(), 1)))
 
     def _ids(self, role: str) -> Any:

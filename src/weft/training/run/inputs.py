@@ -30,6 +30,7 @@ from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.network_folder import NetworkMetadata, write_network
+from weft.training.learnt import Learnt, judge_answers, never_answered
 from weft.training.metrics import Metrics, measure, try_metric
 from weft.training.objective import Goal, Objective, create_objective
 from weft.training.optim.optimisers import Groups
@@ -82,6 +83,9 @@ class RunInputs(Protocol):
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
         """All metrics of a split."""
+
+    def judge(self, outputs: Tensor, targets: Tensor) -> Learnt:
+        """Whether anything was learnt, from what is said of the validation split."""
 
     def described(self) -> dict[str, Any]:
         """The data, for the record."""
@@ -138,9 +142,15 @@ class LabelledInputs:
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Metrics:
         found = measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
+        if self.source.classes:
+            found["never_answered"] = never_answered(found["confusion"], self.source.classes)
         if self.objective.chosen is not None:
             found[self.objective.chosen] = self.objective.headline(outputs, targets)
         return found
+
+    def judge(self, outputs: Tensor, targets: Tensor) -> Learnt:
+        objective = self.objective
+        return judge_answers(objective.task, objective.answers(outputs), targets, self.source.classes, objective.centre)
 
     def described(self) -> dict[str, Any]:
         source = self.source
@@ -150,10 +160,9 @@ class LabelledInputs:
         objective = self.objective
         write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
         if weights is not None:
-            pairs = self.source.modality == "pair"
-            card = NetworkMetadata(
-                self.config.model, objective.task, self.source.classes, objective.centre, objective.scale, pairs
-            )
+            source, pairs = self.source, self.source.modality == "pair"
+            told = (self.config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)
+            card = NetworkMetadata(*told, columns=source.columns, target=source.target)
             write_network(folder, card, self.network, weights, self.transform)
 
 

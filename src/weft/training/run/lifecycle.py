@@ -292,7 +292,9 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
         outputs, targets = outputs_of(run.net, inputs.batches("test", run.team.rank, run.team.world), run.team)
+        learnt = inputs.judge(*outputs_of(run.net, run.validation, run.team)) if run.validation is not None else None
     facts |= {
+        **({} if learnt is None else {"learnt": learnt.as_dict(), "beats_constant_guess": learnt.learnt}),
         "metric": run.objective.metric,
         "metrics": inputs.measure(outputs, targets),
         "source": inputs.described(),

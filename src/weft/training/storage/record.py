@@ -41,6 +41,7 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
     """The record of a run that ended; `facts` adds status, metrics, source and network."""
     examples = progress.step * run.config.optimisation.batch
     return {
+        "beats_constant_guess": progress.watch.beats_constant_guess,
         **facts,
         "kind": run.config.kind,
         "config": yaml_file.to_dict(run.config),
@@ -50,7 +51,6 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
         "epochs": progress.step / run.plan.steps_per_epoch,
         "best_step": progress.best.step,
         "rollbacks": progress.rollbacks,
-        "beats_constant_guess": progress.watch.beats_constant_guess,
         "throughput": examples / max(progress.seconds, 1e-9),
         "wall_seconds": progress.seconds,
         "cpu_seconds": progress.cpu_seconds,
@@ -134,6 +134,7 @@ class Measured:
     chance: Number = 0.0
     accuracy_interval: Annotated[list[Number], Field(min_length=2, max_length=2)] = field(default_factory=list)
     confusion: list[list[Count]] = field(default_factory=list)
+    never_answered: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.confusion) for row in self.confusion):
@@ -180,6 +181,7 @@ class Record:
     cost: Number
     environment: Place = field(default_factory=Place)
     beats_constant_guess: bool = True
+    learnt: dict[str, Any] = field(default_factory=dict)
     multiply_adds: Count = 0
     throughput: Number = 0.0
     cpu_seconds: Number = 0.0

@@ -18,7 +18,7 @@ from weft.studies.engine.study import why_missing
 from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.results.load import read_record
 from weft.studies.statistics.intervals import Scores
-from weft.training.loop.divergence import at_chance
+from weft.training.learnt import remark
 from weft.training.storage.record import read_predictions
 
 
@@ -52,7 +52,7 @@ def measure_candidate(folder: Path, runs: list[dict[str, Any]]) -> CandidateScor
         except WeftError as error:
             row.problems.append(str(error))
             continue
-        if run["part"] != PERPLEXITY and (chance := at_chance(record)):
+        if chance := remark(record):
             row.problems.append(f"{run['candidate']}, {run['part']}, seed {run['seed']}: {chance}")
         row.records.setdefault(run["part"], []).append(record)
         scores.setdefault(run["part"], []).append(found)

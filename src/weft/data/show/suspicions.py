@@ -1,0 +1,100 @@
+"""Rows to look at twice: near-duplicate pictures across splits, and labels that those of like rows contradict.
+
+A picture's difference hash (64 bits: is each of 8 × 8 places of a small grey copy brighter than its right neighbour?)
+finds candidates; a grey copy of 16 × 16 confirms them, since plain or tiny pictures have alike hashes by luck.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+NEAR_BITS = 6  # bits of two hashes that may differ
+NEAR_LEVELS = 4.0  # mean difference of two grey copies, of 255
+PAIRS = 4_000_000_000  # comparisons of hashes; more would take minutes
+NEIGHBOURS = 5
+TELLING = 0.7  # share of rows whose like rows have their label, from which on a contradiction says something
+ROWS = 4000  # rows whose neighbours are looked for
+
+Thumbnails = NDArray[np.uint8]  # (n, 256)
+
+
+def thumbnail(image: Tensor) -> NDArray[np.uint8]:
+    """(16 × 16,) grey levels of an image (channels, height, width) uint8."""
+    grey = image[:3].float().mean(0)[None, None]
+    return interpolate(grey, size=(16, 16), mode="area")[0, 0].round().to(torch.uint8).flatten().numpy()
+
+
+def difference_hash(image: Tensor) -> int:
+    """64 bits that change little where a picture was scaled, compressed or brightened."""
+    grey = interpolate(image[:3].float().mean(0)[None, None], size=(8, 9), mode="area")[0, 0]
+    bits = (grey[:, 1:] > grey[:, :-1] + 0.5).flatten().numpy()
+    return int.from_bytes(np.packbits(bits).tobytes(), "little")
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How the pictures of a split look."""
+
+    hashes: NDArray[np.uint64]
+    thumbnails: Thumbnails
+
+
+def near_duplicates(later: Looks, earlier: Looks) -> list[tuple[int, int]] | None:
+    """(picture of `later`, the like picture of `earlier`) pairs; None where there are too many to compare."""
+    if len(later.hashes) * len(earlier.hashes) > PAIRS:
+        return None
+    found = []
+    for start in range(0, len(later.hashes), 256):
+        part = later.hashes[start : start + 256]
+        near = np.bitwise_count(part[:, None] ^ earlier.hashes[None]) <= NEAR_BITS
+        for row in np.flatnonzero(near.any(1)):
+            others = np.flatnonzero(near[row])
+            own = later.thumbnails[start + row].astype(np.int16)
+            apart = np.abs(earlier.thumbnails[others] - own).mean(1)
+            if apart.min() <= NEAR_LEVELS:
+                found.append((start + int(row), int(others[apart.argmin()])))
+    return found
+
+
+def contradictions(prints: NDArray[np.uint64], targets: NDArray[Any]) -> list[list[int]]:
+    """Groups of rows with one and the same input and more than one label."""
+    order = np.argsort(prints, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(prints[order])) + 1)
+    return [group.tolist() for group in groups if len(group) > 1 and len(set(targets[group].tolist())) > 1]
+
+
+def odd_labels(features: Any, targets: NDArray[Any]) -> list[tuple[int, Any]]:
+    """(row, label of its neighbours) where all nearest rows have one other label; none where neighbours tell little."""
+    from sklearn.neighbors import NearestNeighbors
+
+    if len(targets) <= 2 * NEIGHBOURS:
+        return []
+    search = NearestNeighbors(n_neighbors=NEIGHBOURS + 1, algorithm="brute", metric="cosine").fit(features)
+    near = search.kneighbors(features, return_distance=False)
+    labels = np.array([targets[row[row != own][:NEIGHBOURS]] for own, row in enumerate(near)])
+    votes = [Counter(line.tolist()).most_common(1)[0] for line in labels]
+    if np.mean([label == own for (label, _), own in zip(votes, targets.tolist(), strict=True)]) < TELLING:
+        return []
+    return [
+        (row, label)
+        for row, ((label, count), own) in enumerate(zip(votes, targets.tolist(), strict=True))
+        if label != own and count == NEIGHBOURS
+    ]
+
+
+def text_features(texts: list[str]) -> Any:
+    """TF-IDF of texts, (n, words)."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        return TfidfVectorizer(min_df=2, max_df=0.5, sublinear_tf=True, max_features=20_000).fit_transform(texts)
+    except ValueError:  # no word occurs twice
+        return None

@@ -1,0 +1,159 @@
+"""`weft predict` and `weft eval` on what people have: tables with more columns, folders, broken files among others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from training.runs import configure, sentences, train
+from weft.commands.main import dispatch
+from weft.errors import WeftError
+from weft.training.run import lifecycle
+
+QUESTIONS = ["a red thing", "some blue one", "green, and more", "red red red"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "text"
+    train(configure("text", steps=60, lr=0.01), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    train(configure("mlp", steps=40), folder)
+    return folder
+
+
+def answers(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> list[dict[str, Any]]:
+    """The rows that a prediction prints."""
+    assert dispatch(["predict", *map(str, words)]) == code
+    out = capsys.readouterr().out
+    if "--json" in words:
+        return [json.loads(line) for line in out.splitlines()]
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def written(folder: Path, ending: str) -> Path:
+    """The questions with an identifier and a label, as a file of this kind."""
+    rows = [{"id": f"q{n}", "text": said, "stars": n} for n, said in enumerate(QUESTIONS)]
+    path = folder / f"new{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if ending == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_table_is_read_by_the_columns_of_training(
+    ending: str, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = answers(capsys, text, written(tmp_path, ending), "--top", 1)
+    alone = answers(capsys, text, *(word for said in QUESTIONS for word in ("--text", said)), "--top", 1)
+    assert [row["class_1"] for row in rows] == [row["class_1"] for row in alone]
+    assert [row["probability_1"] for row in rows] == [row["probability_1"] for row in alone]
+    assert [row["id"] for row in rows] == ["q0", "q1", "q2", "q3"] and [row["stars"] for row in rows] == list("0123")
+
+
+def test_a_table_through_a_pipe_is_a_table(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ending in (".csv", ".tsv", ".jsonl"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(written(tmp_path, ending).read_text()))
+        assert [row["id"] for row in answers(capsys, text)] == ["q0", "q1", "q2", "q3"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("red\nblue\n"))
+    assert [row["input"] for row in answers(capsys, text)] == ["red", "blue"]
+
+
+def test_a_missing_column_is_named(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id,sentence,title\n1,red,a\n2,blue,b\n")
+    with pytest.raises(WeftError, match=r"new\.csv lacks the column text, .* it has id, sentence, title") as raised:
+        dispatch(["predict", str(text), str(tmp_path / "new.csv")])
+    assert raised.value.code == 2
+
+
+def test_a_bad_row_costs_that_row(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "new.csv").write_text("id,text\n1,red\n2,\n3,too,many\n4,blue\n")
+    assert dispatch(["predict", str(text), str(tmp_path / "new.csv"), "--json"]) == 1
+    out, told = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row.get("error") is not None for row in rows] == [False, True, True, False]
+    assert "new.csv line 3: the text is empty (column text)" in told and "new.csv line 4: the row has 3" in told
+    assert "2 of 4 inputs have no answer" in told
+    rows = answers(capsys, text, tmp_path / "new.csv", code=1)
+    assert [row["class_1"] == "" for row in rows] == [False, True, True, False]
+
+
+def pictures(folder: Path, count: int = 3) -> Path:
+    for number in range(count):
+        (folder / "sub").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8), 60 * number, np.uint8)).save(folder / "sub" / f"{number}.png")
+    return folder
+
+
+def test_a_folder_of_pictures_with_a_broken_one(
+    digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = answers(capsys, digits, pictures(tmp_path / "photos"))
+    assert [Path(row["input"]).name for row in whole] == ["0.png", "1.png", "2.png"]
+    broken = tmp_path / "photos" / "sub" / "1.png"
+    broken.write_bytes(broken.read_bytes()[:40])
+    assert dispatch(["predict", str(digits), str(tmp_path / "photos")]) == 1
+    out, told = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["class_1"] for row in rows] == [whole[0]["class_1"], "", whole[2]["class_1"]] and "1.png" in told
+    (tmp_path / "list.csv").write_text("who,path\nann,photos/sub/0.png\nbob,photos/sub/2.png\n")
+    rows = answers(capsys, digits, tmp_path / "list.csv")
+    assert [(row["who"], row["class_1"]) for row in rows] == [
+        ("ann", whole[0]["class_1"]),
+        ("bob", whole[2]["class_1"]),
+    ]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(WeftError, match="holds no file that this network takes"):
+        dispatch(["predict", str(digits), str(tmp_path / "empty")])
+
+
+def test_all_probabilities_on_request(digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = answers(capsys, digits, pictures(tmp_path), "--probs")
+    assert list(rows[0]) == ["input", "class", *(f"probability_{n}" for n in range(10))]
+    assert all(sum(float(row[f"probability_{n}"]) for n in range(10)) == pytest.approx(1, abs=1e-4) for row in rows)
+    (told, *_) = answers(capsys, digits, tmp_path, "--probs", "--json")
+    assert max(told["probabilities"], key=told["probabilities"].get) == told["class"] == rows[0]["class"]
+
+
+def test_rows_of_numbers_by_name_or_by_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{n % 7},{n % 5},{'yes' if n % 7 > 3 else 'no'}" for n in range(100)]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
+    train(lifecycle.replace(configure("mlp", steps=30), source=str(tmp_path / "own.csv")), tmp_path / "run")
+    (tmp_path / "named.csv").write_text("name;b;a\nann;1;6\nbob;4;0\nmax;x;0\n")
+    (tmp_path / "plain.csv").write_text("6,1\n0,4\n")
+    named = answers(capsys, tmp_path / "run", tmp_path / "named.csv", "--probs", code=1)
+    plain = answers(capsys, tmp_path / "run", tmp_path / "plain.csv", "--probs")
+    assert [row["name"] for row in named] == ["ann", "bob", "max"] and named[2]["class"] == ""
+    assert [row["probability_yes"] for row in named[:2]] == [row["probability_yes"] for row in plain]
+
+
+def test_eval_says_which_rows_and_names_the_classes(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["eval", str(text)]) == 0
+    out = capsys.readouterr().out
+    assert f"rows of test of {sentences()}" in out and "matthews" in out and "balanced_accuracy" in out
+    table = out[out.index("confusion") :].splitlines()
+    assert table[1].split() == ["b", "g", "r"] and [line.split()[0] for line in table[2:]] == ["b", "g", "r"]
