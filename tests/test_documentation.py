@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 ROWS = [
     [cell.strip() for cell in line.strip("|\n").split("|")]
     for line in (ROOT / "docs" / "systems.md").read_text(encoding="utf-8").splitlines()
-    if re.match(r"\| [FCAME]\d", line)
+    if re.match(r"\| [FCAMTE]\d", line)
 ]
 
 
