@@ -21,7 +21,7 @@ from torch.nn.functional import one_hot
 from weft import machine
 from weft.data.augment.mixing import partners
 from weft.data.augment.pipeline import Augmenter
-from weft.data.batch.noise import Plan, bucketed, bucketed_stream, in_order, shuffled
+from weft.data.batch.order import Plan, bucketed, bucketed_stream, in_order, shuffled
 from weft.data.batch.stores import Pixels, pixels_of, token_store
 from weft.data.batch.token_batches import TokenStore, bucket, pad_batch
 from weft.data.config import AugmentConfig, TransformConfig
