@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from weft.commands.running import besides
 from weft.data.open.source import open_source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, TextTransform
@@ -115,3 +116,5 @@ def test_a_run_has_a_classical_baseline_beside_it(tmp_path: Path):
     assert outcome.record is not None
     simple = outcome.record["baseline"]
     assert simple["name"] == "HOG and logistic regression" and 0.9 < simple["score"] < 1 and simple["rows"] == 1295
+    (told,) = besides(outcome.record)
+    assert "always the commonest class: 0.1" in told and "HOG and logistic regression: 0.9" in told

@@ -193,8 +193,11 @@ def tell(outcome: object) -> int:
 
 def besides(record: dict[str, Any]) -> list[str]:
     """What a run's score is to be seen beside: the constant guess and a classical baseline."""
-    guess, simple = record["metrics"].get("chance"), record.get("baseline")
-    parts = [] if guess is None else [f"always the commonest class: {guess:.4f}"]
+    parts, counts, simple = [], record["metrics"].get("confusion"), record.get("baseline")
+    if record["metric"] == "accuracy" and counts:
+        parts.append(f"always the commonest class: {max(map(sum, counts)) / sum(map(sum, counts)):.4f}")
+    elif record["metric"] == "r2":
+        parts.append("always the mean: 0")
     if simple is not None:
         parts.append(f"{simple['name']}: {simple['score']:.4f} (from {simple['rows']:,} rows)")
     return [f"beside it: {'; '.join(parts)}\n"] if parts else []
