@@ -22,7 +22,9 @@ from weft.studies.compare.comparison import (
     compare,
     decided,
     earlier,
+    report_so_far,
     require_same_source,
+    rounds,
     with_batch,
 )
 from weft.studies.compare.mcnemar import compare_two
@@ -183,3 +185,17 @@ def test_a_source_of_ones_own_is_compared_for_a_quarter_of_an_hour_unless_someth
     assert decided(ComparisonConfig(source="photos", epochs=3)).match == "params"
     assert decided(ComparisonConfig(source="photos", time="1m")).time == "1m"
     assert decided(ComparisonConfig(source="photos", match="macs")).time is None
+
+
+def test_where_time_decides_there_is_a_report_after_each_seed(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.8}, seeds=2)
+    study = replace(study, jobs=sorted(study.jobs, key=lambda job: job.seed))  # as a comparison plans them
+    by_seed = rounds(ComparisonConfig(match="seconds", amount="5s"), study)
+    assert [[(job.candidate, job.seed) for job in jobs] for jobs in by_seed] == [
+        [("mlp", 0), ("vit_nano_p4_32", 0)],
+        [("mlp", 1), ("vit_nano_p4_32", 1)],
+    ]
+    assert rounds(ComparisonConfig(match="params"), study) == [study.jobs]
+    said: list[str] = []
+    report_so_far(tmp_path, said.append)
+    assert said[0].startswith("so far: mlp 0.9") and (tmp_path / "report.html").is_file()

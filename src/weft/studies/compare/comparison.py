@@ -5,6 +5,7 @@ The parent process holds no torch: workers look at the data, time steps, train, 
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import replace
@@ -24,6 +25,7 @@ from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
+from weft.studies.results.summary import draw_report
 from weft.training.config import (
     STRICT,
     Count,
@@ -154,7 +156,10 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         if any(not study.done(job) for job in study.jobs):
             schedule(pool, asked, study, say)
         study = tuned(asked, study, pool, say)
-        run_jobs(study, pool, study.jobs, say)
+        for jobs in rounds(asked, study):
+            run_jobs(study, pool, jobs, say)
+            if jobs[-1] is not study.jobs[-1]:
+                report_so_far(folder, say)
         measure_speeds(study, pool, say)
         try:
             keep_mistakes(study, pool)
@@ -336,6 +341,25 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
     study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every candidate"], trials=tried)
     study.save()
     return study
+
+
+def rounds(asked: ComparisonConfig, study: Study) -> list[list[Job]]:
+    """The runs seed by seed where time decides, so that there is an answer after each; else all of them at once."""
+    if asked.match != "seconds" or not study.jobs:
+        return [study.jobs] if study.jobs else []
+    keyed = itertools.groupby(study.jobs, key=lambda job: (job.config.reading.train_fraction, job.seed))
+    return [list(jobs) for _, jobs in keyed]
+
+
+def report_so_far(folder: Path, say: Say) -> None:
+    """The report and a line about what the runs say that are finished by now."""
+    try:
+        summary = draw_report(folder)
+    except WeftError as error:
+        say(f"no report yet: {error}")
+        return
+    scores = [f"{row['name']} {row['score']:.3f}" for row in summary["rows"] if row["score"] is not None]
+    say(f"so far: {', '.join(scores)}; report: {folder / 'report.html'}")
 
 
 def announce(study: Study, say: Say) -> None:
