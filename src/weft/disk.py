@@ -241,7 +241,7 @@ def strangers(folder: Path, names: Collection[str]) -> list[Path]:
 
 
 def whole_name(name: str) -> str:
-    """The name of the file that is written aside under this name, see disk.py; others are their own."""
+    """The name of the file that is written aside under this name first; others are their own."""
     found = re.fullmatch(r"\.(.+)\.\d+", name)
     return found[1] if found else name
 

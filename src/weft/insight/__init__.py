@@ -1,4 +1,4 @@
-"""What a network does inside, one lens a file: a subject (network and data) in, a finding (pictures, table) out.
+"""What a network does inside, one lens a file or folder: a subject (network and data) in, a finding (pictures, table) out.
 
     from weft import insight
     subject = insight.open_subject("RUN")                 # or a network's name, with source="digits"

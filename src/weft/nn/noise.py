@@ -1,5 +1,7 @@
 """Noise without state: dropout and drop path whose draws depend on (seed, step, layer, example) and on nothing else.
 
+Order and augmentation draw from `data/batch/noise.py` in the same manner.
+
 Inside `example_noise(seed, step, index)` every layer derives its draws from the *global* index of each example in the
 data set, by an integer hash. The order of layers, the number of ranks and the size of the local batch change nothing,
 so two processes drop what one process would have dropped, and a resumed run drops what the first one did. Outside of

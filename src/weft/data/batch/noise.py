@@ -2,6 +2,7 @@
 
 A stream is named by a key, `key(seed, "flip", step)`, and an example by its global index. So the same number comes
 out whichever worker or rank asks for it, in whichever order, and no generator has to be saved to resume.
+The layers of a network draw from `nn/noise.py` in the same manner.
 The mixing function is the finaliser of splitmix64 (Steele, Lea and Flood, 2014): it passes the usual batteries of
 tests, and is six vectorised operations.
 """

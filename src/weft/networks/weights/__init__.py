@@ -1,4 +1,5 @@
-"""Foreign checkpoints: one adapter a source (timm, Google's npz, Hugging Face, CIFAR ResNets), and resizing.
+"""Weights on disk: weft's own, and an adapter for each foreign kind (timm, Google's npz, Hugging Face, CIFAR ResNets);
+resizing; packages that bring trained weights.
 
 Imports `networks` and `nn`. Nothing here runs code from a checkpoint.
 """

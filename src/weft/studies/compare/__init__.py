@@ -1,1 +1,1 @@
-"""`weft compare`: candidates at equal budget, their rates, the classical baselines."""
+"""`weft compare`: candidates at equal budget, their rates, two runs on the same examples."""
