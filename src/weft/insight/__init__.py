@@ -1,4 +1,4 @@
-"""What a network does inside, one lens a file or folder: a subject (network and data) in, a finding (pictures, table) out.
+"""What a network does inside, a file or folder for each lens: a subject (network, data) in, a finding (pictures) out.
 
     from weft import insight
     subject = insight.open_subject("RUN")                 # or a network's name, with source="digits"

@@ -1,8 +1,7 @@
 """The training loop: `train` is the whole of it, `advance` and `update` are the step that it repeats.
 
 Everything depends on the step number and the state alone, never on the clock (but for the number of steps where a
-time was asked for, which is stored), so that a run that is killed and
-resumed takes the same course as one that is not.
+time was asked for, which is stored), so that a run that is killed and resumed takes the same course as one that is not.
 """
 
 from __future__ import annotations
