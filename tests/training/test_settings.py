@@ -14,11 +14,13 @@ from weft.data.open.source import open_source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.networks.registry import configured
+from weft.studies.compare.rate_search import trial
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle
-from weft.training.run.inputs import open_inputs
+from weft.training.run.inputs import LabelledInputs, open_inputs
 from weft.training.run.settings import as_stored, batch_for, shorter_epochs
+from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder
 
 
@@ -118,3 +120,12 @@ def test_a_run_has_a_classical_baseline_beside_it(tmp_path: Path):
     assert simple["name"] == "HOG and logistic regression" and 0.9 < simple["score"] < 1 and simple["rows"] == 1295
     (told,) = besides(outcome.record)
     assert "always the commonest class: 0.1" in told and "HOG and logistic regression: 0.9" in told
+
+
+def test_a_trial_leaves_the_test_split_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = trial(RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=8)), 0.003)
+    read, original = [], LabelledInputs.batches
+    monkeypatch.setattr(LabelledInputs, "batches", lambda *words: read.append(words[1]) or original(*words))
+    outcome = lifecycle.start(config, tmp_path / "run", Silent())
+    assert set(read) == {"train", "validation"} and outcome.record is not None
+    assert len(read_predictions(tmp_path / "run")["target"]) == 143 and outcome.record["steps"] == 2

@@ -182,7 +182,8 @@ def tell(outcome: object) -> int:
         raise WeftError(f"{outcome.folder} has failed: {record['reason']}")
     metric = record["metric"]
     already = "" if outcome.fresh else "already "
-    print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the test split, in {outcome.folder}")
+    split = record["config"].get("objective", {}).get("judged_on", "test")
+    print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the {split} split, in {outcome.folder}")
     print(*besides(record), sep="\n", end="")
     if never := record["metrics"].get("never_answered"):
         print(f"never answered, though they occur in the test split: {brief_list(never)}")

@@ -104,6 +104,9 @@ class ObjectiveConfig:
     """Chooses the best step, higher being better: balanced_accuracy, macro_f1, matthews, auroc, negative_mae,
     negative_rmse, or package.module:function of targets and predictions; by default accuracy or R²."""
 
+    judged_on: Literal["test", "validation"] = "test"
+    """Split of the final figures; validation leaves the test split unread, as trials of settings should."""
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class DurationConfig:

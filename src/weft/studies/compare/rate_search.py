@@ -40,7 +40,8 @@ def trial(config: RunConfig, rate: float) -> RunConfig:
     else:
         assert whole.steps is not None
         short = DurationConfig(steps=max(1, whole.steps // SHARE))
-    return replace(config, optimisation=replace(config.optimisation, lr=rate), duration=short)
+    objective = replace(config.objective, judged_on="validation")
+    return replace(config, optimisation=replace(config.optimisation, lr=rate), duration=short, objective=objective)
 
 
 def best_rates(study: Study, tried: list[Job]) -> dict[str, float]:

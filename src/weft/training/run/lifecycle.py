@@ -27,6 +27,7 @@ from weft.training.loop.events import TrainingFailed
 from weft.training.loop.loop import train
 from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.optim.optimisers import SHARDED, create_optimiser
+from weft.training.pretraining.config import PretrainConfig
 from weft.training.run import probe, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import Distributed, join, scaling_for
@@ -157,7 +158,7 @@ def run_in_folder(
         rehearsal.require_format(run.plan.precision, team.device.type)
     simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
-    tested = len(inputs.batches("test", team.rank, team.world)) if config.duration.time else 0
+    tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if config.duration.time else 0
     started += FILLING.seconds - filled  # what is made once for all runs is not charged to this one
     run, progress = measure_plan(run, folder, started, tested, known) if plan is None else restore(run)
     announce(run, inputs, display)
@@ -291,7 +292,8 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
     best = progress.best.weights or None
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
-        outputs, targets = outputs_of(run.net, inputs.batches("test", run.team.rank, run.team.world), run.team)
+        judged = inputs.batches(judged_on(run.config), run.team.rank, run.team.world)
+        outputs, targets = outputs_of(run.net, judged, run.team)
         learnt = inputs.judge(*outputs_of(run.net, run.validation, run.team)) if run.validation is not None else None
     facts |= {
         **({} if learnt is None else {"learnt": learnt.as_dict(), "beats_constant_guess": learnt.learnt}),
@@ -306,6 +308,11 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
         inputs.keep(folder.path, best, outputs, targets)
         folder.write_record(record)
     return record
+
+
+def judged_on(config: AnyConfig) -> str:
+    """The split of the final figures."""
+    return "test" if isinstance(config, PretrainConfig) else config.objective.judged_on
 
 
 class Signals:
