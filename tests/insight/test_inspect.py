@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from scipy.stats import binomtest
 
+from insight.small import subject_of
 from weft.commands.main import main
 from weft.errors import WeftError
 from weft.insight import LENSES, Finding, Picture, Table, Unfit, look, open_subject, render
@@ -35,6 +36,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert subject.transform is not None
     Predictor(subject.card, subject.network, subject.transform).save_pretrained(folder)
     return folder
+
+
+TABLES = ("efficientnet_nano_32", "nfnet_nano_32", "bit_nano_32", "halonet_nano_32", "deit_pico_distilled_p4_32")
 
 
 def run(*words: str) -> int:
@@ -232,3 +236,13 @@ def test_a_run_is_seen_through_all_lenses_and_its_field_through_training(
     assert {"convolutions.5, untrained", "convolutions.5, step 3"} <= fields.keys()
     trained, stored = fields["convolutions.5"]["energy"], fields["convolutions.5, step 3"]["energy"]
     assert np.shape(trained) == np.shape(stored) == (12, 12)
+
+
+@pytest.mark.parametrize("lens", ["activations", "backprop", "filters", "field", "shift", "positions", "gates"])
+@pytest.mark.parametrize("name", TABLES)
+def test_the_networks_of_the_tables_can_be_looked_into(name: str, lens: str) -> None:
+    """T1–T5: a finding with a sentence, or the sentence why the lens does not fit."""
+    try:
+        assert look(subject_of(name), lens).sentence
+    except Unfit as reason:
+        assert str(reason)

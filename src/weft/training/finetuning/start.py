@@ -1,4 +1,5 @@
-"""What fine-tuning starts from: a run folder of weft, or a folder in the Hugging Face layout with its own tokenizer."""
+"""What fine-tuning starts from: a run folder of weft, or one in the Hugging Face layout with its own tokenizer, or the
+name of a trained network that pip brings."""
 
 from __future__ import annotations
 
@@ -10,16 +11,19 @@ from pathlib import Path
 from weft.data.read.cache import digest
 from weft.data.transform import transforms
 from weft.data.transform.tokenizer import Tokenizer
-from weft.data.transform.transforms import TextTransform, Transform
+from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
 from weft.disk import Damaged, read_object, read_text
 from weft.errors import WeftError
 from weft.networks.base.encoder import folder_digest
 from weft.networks.base.network import Network
-from weft.networks.config import NetworkConfig, TextConfig, TextTokensConfig
+from weft.networks.config import ImageConfig, NetworkConfig, TextConfig, TextTokensConfig
+from weft.networks.listing import cache_file
+from weft.networks.registry import create_model
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
-from weft.training.inference.network_folder import read_metadata
+from weft.networks.weights.packages import PACKAGES, package_of
+from weft.training.inference.network_folder import NetworkMetadata, read_metadata, write_network
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
 PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
@@ -76,10 +80,15 @@ class Start:
 def read_start(path: str) -> Start:
     """What lies in `path`, or the sentence why it cannot be started from."""
     folder = Path(path)
+    if path in PACKAGES and not folder.is_dir():
+        return read_start(str(packaged(path)))
     if not path:
         raise WeftError("say what to start from: weft finetune RUN_OR_FOLDER DATA")
     if not folder.is_dir():
-        raise WeftError(f"{path} is not a folder; give a run of weft, or a downloaded Hugging Face model")
+        raise WeftError(
+            f"{path} is not a folder; give a run of weft, a downloaded Hugging Face model, or a name that pip brings "
+            f"trained: {', '.join(PACKAGES)}"
+        )
     if is_run(folder):
         check_weights(folder)
         start = Start(folder, read_metadata(folder)[1], transforms.load(folder))
@@ -93,6 +102,25 @@ def read_start(path: str) -> Start:
     if not isinstance(config, TextConfig):
         return Start(folder, config, None)
     return Start(folder, pooled_as_trained(folder, config), read_tokenizer(folder, config))
+
+
+def packaged(name: str) -> Path:
+    """The folder of a trained network that pip brought: its own, or one written from it into weft's cache."""
+    package = package_of(name)
+    path = package.path()
+    if path.suffix == ".safetensors":
+        return path.parent
+    folder = cache_file().parent / "pretrained" / f"{name}-{package.digest[:12]}"
+    if not (folder / NAMES[0]).is_file():
+        network = create_model(name, pretrained=True)
+        config = network.config
+        assert isinstance(config, ImageConfig)
+        card = NetworkMetadata(name, "classes", [str(number) for number in range(config.num_classes)])
+        side, channels = config.img_size[0], config.in_chans
+        folder.mkdir(parents=True, exist_ok=True)
+        transform = ImageTransform(side, channels, package.mean, package.std)
+        write_network(folder, card, config, dict(network.state_dict()), transform)
+    return folder
 
 
 def pooled_as_trained(folder: Path, config: TextConfig) -> TextConfig:

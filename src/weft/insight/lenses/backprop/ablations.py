@@ -89,7 +89,7 @@ def variants(config: NetworkConfig, seed: int = 0) -> tuple[dict[str, nn.Module]
 def missing(family: str, normed: bool, shortened: bool) -> str:
     """What a family does not have."""
     lacks = [what for what, there in (("norms", normed), ("shortcuts", shortened)) if not there]
-    return f"A network of the family {family} has no {' and no '.join(lacks)} to be taken out." if lacks else ""
+    return f"A network of the family {family} has no {' and no '.join(lacks)} that can be taken out." if lacks else ""
 
 
 def fresh(config: NetworkConfig, seed: int) -> Network:
