@@ -12,7 +12,7 @@ from weft.report.chart import WIDTH, Plane, Scale, fitting, picture, short
 from weft.report.charts import colour, interval
 from weft.report.columns import duration, scaled
 from weft.report.page import asset, style
-from weft.report.words import block, breakable, text, width, wrapped
+from weft.report.words import LINE, block, breakable, text, width, wrapped
 from weft.terminal import for_page, shown
 
 Summary = dict[str, Any]
@@ -88,9 +88,9 @@ def as_point(value: float | None) -> dict[str, float] | None:
 def ladder(points: list[tuple[str, dict[str, float] | None]], title: str) -> str:
     """Rows one below the other, each with a dot and the whisker of its interval."""
     known = [point for _, point in points if point is not None]
-    names = [wrapped(name, 0.42 * WIDTH, most=2, bold=True) for name, _ in points]
+    names = [wrapped(name, 0.45 * WIDTH, most=3, bold=True) for name, _ in points]
     left = 14 + max(width(line, bold=True) for lines in names for line in lines)
-    step, edge = 32.0, WIDTH - Plane.right
+    step, edge = 6 + LINE * max(2, *map(len, names)), WIDTH - Plane.right
     height = Plane.top + step * len(points) + 30
     across = fitting([point[end] for point in known for end in ("low", "high")], left, edge)
     frame = Plane(across, Scale(0, len(points), Plane.top, height - 30), height=height, left=left, bottom=30)

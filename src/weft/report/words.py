@@ -43,10 +43,9 @@ def wrapped(words: str, room: float, most: int = 2, size: float = SIZE, bold: bo
         if lines[-1] and width((lines[-1] + piece).rstrip(), size, bold) > room:
             lines.append("")
         lines[-1] += piece
-    lines = [line.strip() for line in lines]
     if len(lines) > most:
-        return [*lines[: most - 1], shortened("".join(lines[most - 1 :]), room, size, bold)]
-    return lines
+        lines[most - 1 :] = [shortened("".join(lines[most - 1 :]).strip(), room, size, bold)]
+    return [line.strip() for line in lines]
 
 
 def pieces(words: str, room: float, size: float, bold: bool) -> list[str]:

@@ -21,7 +21,7 @@ def growth_chart(layers: dict[str, MeasuredField], unit: str) -> str:
     extent = (extent + 1) // 2 if unit == "tokens" else extent
     numbers = list(range(1, len(layers) + 1))
     theory = [float(min(extent, one.place.side or extent)) for one in layers.values()]
-    effect = [one.effective_side() for one in layers.values()]
+    effect = [min(float(extent), one.effective_side()) for one in layers.values()]
     said = f"Side of the receptive field by layer, in {unit}, in theory (within the input) and as measured"
     series = {"in theory, within the input": (numbers, theory), "measured, 90 % of the energy": (numbers, effect)}
     reach = (0.0, 1.08 * max(*theory, *effect))
