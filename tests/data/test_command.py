@@ -97,7 +97,7 @@ def test_cache_lists_and_clears(image_folder: Path, tmp_path: Path, capsys):
 
 def test_bad_input_is_one_sentence_and_exit_code_two(image_folder: Path, capsys):
     (image_folder / "cat" / "broken.png").write_bytes(b"no image")
-    assert weft("augment", image_folder) == 2
+    assert weft("show", image_folder, "--output", image_folder.parent / "s.png") == 2
     error = capsys.readouterr().err
     assert error.startswith("weft: cat/broken.png: ") and error.count("\n") == 1
     assert weft("show", image_folder, "--on-bad", "skip", "--output", image_folder.parent / "s.png") == 0
@@ -125,8 +125,9 @@ def test_show_lists_every_bad_row(tmp_path: Path, capsys):
     """The first twenty by name, the others counted; a run would stop at the first."""
     rows = [f"{'' if n % 4 == 0 else sentence(n)},{'' if n % 10 == 1 else 'ab'[n % 2]}" for n in range(120)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    assert weft("show", tmp_path / "rows.csv") == 0
-    printed = capsys.readouterr().out
+    assert weft("show", tmp_path / "rows.csv") == 2
+    printed, told = capsys.readouterr()
+    assert told.startswith("weft: rows.csv line 2: the text is empty; repair or remove it") and told.count("\n") == 1
     assert "42 bad rows: a run stops at the first of them" in printed
     assert len(re.findall(r"^  rows\.csv line \d+: ", printed, re.M)) == 20
     assert sum(map(int, re.findall(r"^  and (\d+) more: the (?:text is empty|label is missing)", printed, re.M))) == 22

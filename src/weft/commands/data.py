@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -80,10 +81,22 @@ def run(arguments: Arguments) -> None:
             )
         from weft.data import open_source
 
-        showing = arguments.action == "show"
-        reading = replace(arguments.reading, on_bad="skip") if showing else arguments.reading  # all bad rows, not one
-        source = open_source(arguments.source, reading)
-        (show if showing else augment)(console, source, arguments)
+        try:
+            source = open_source(arguments.source, arguments.reading)
+            (show if arguments.action == "show" else augment)(console, source, arguments)
+        except WeftError:
+            if arguments.action == "show" and arguments.reading.on_bad == "fail":
+                list_bad(console, arguments)
+            raise
+
+
+def list_bad(console: Console, arguments: Arguments) -> None:
+    """All bad rows of a source that was refused, where it can be opened without them."""
+    from weft.data import open_source
+
+    with suppress(WeftError):
+        source = open_source(arguments.source, replace(arguments.reading, on_bad="skip"))
+        print_bad(console, source, "fail")
 
 
 def list_sources(console: Console) -> None:
@@ -137,8 +150,8 @@ def print_bad(console: Console, source: Source, on_bad: str) -> None:
     if not source.bad:
         return
     rows = "1 bad row" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows"
-    stopping = ": a run stops at the first of them; repair or remove them, or add --on-bad skip"
-    console.print(f"{rows}{stopping if on_bad == 'fail' else ', left out'}", style="yellow", soft_wrap=True)
+    said = ": a run stops at the first of them" if on_bad == "fail" else ", left out"
+    console.print(f"{rows}{said}", style="yellow", soft_wrap=True)
     for place, why in source.bad[:BAD]:
         console.print(f"  {place}: {why}", soft_wrap=True)
     for why, count in Counter(why for _, why in source.bad[BAD:]).most_common(BAD):
