@@ -61,7 +61,10 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
     kinds = {field.name: _kind(field.type) for field in schema}
     for wish in [config.target, config.group, *(config.inputs or ())]:
         if wish is not None and wish not in kinds:
-            raise WeftError(f"{where} has no column {wish!r}; {nearest(wish, kinds)} It has {', '.join(kinds)}")
+            meant = nearest(wish, kinds)
+            raise WeftError(
+                f"{where} has no column {wish!r}; {f'{meant} It' if meant else 'it'} has {', '.join(kinds)}"
+            )
     names, notes = class_names(schema)
     target = None if config.task == "none" else config.target or _guess_target(kinds, names, where)
     if target is not None and kinds[target] not in {"text", "number"}:
