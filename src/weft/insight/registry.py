@@ -96,11 +96,7 @@ def mistakes(subject: Subject, asked: options.MistakesOptions) -> Finding:
     return mistakes(subject, asked)
 
 
-<<<<<<< HEAD
-# in the order of the page: what is about the run first, what is about networks last
-=======
 # In the order of the page: what is about the run first, what is about networks last.
->>>>>>> pages
 LENSES: dict[str, Lens] = {
     "mistakes": Lens(mistakes, options.MistakesOptions),
     "saliency": Lens(saliency, options.SaliencyOptions),
