@@ -39,7 +39,7 @@ class Arguments(running.Flags):
     """
 
     start: Positional[str] = ""
-    """Run folder, or folder in the Hugging Face layout."""
+    """Run folder, folder in the Hugging Face layout, or the name of a network that pip brings trained."""
     config: Annotated[FinetuneConfig, arg(name="")] = field(default_factory=FinetuneConfig)
     output: Path | None = None
     """Folder of the run, or of all runs; by default a new one below runs/."""
