@@ -162,7 +162,7 @@ def evaluation_seconds(run: Run) -> float:
 
 
 def ending(run: Run, evaluation: float, tested: int) -> float:
-    """Seconds after the last step: its evaluation, that of the best weights, that of the test split, and the way out."""
+    """Seconds after the last step: its evaluation, those of the best weights and the test split, and the way out."""
     share = tested / len(run.validation) if run.validation else 0
     return evaluation * (2 + share) + LEAVING
 
