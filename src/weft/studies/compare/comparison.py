@@ -25,7 +25,6 @@ from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
-from weft.studies.results.summary import draw_report
 from weft.training.config import (
     STRICT,
     Count,
@@ -353,6 +352,8 @@ def rounds(asked: ComparisonConfig, study: Study) -> list[list[Job]]:
 
 def report_so_far(folder: Path, say: Say) -> None:
     """The report and a line about what the runs say that are finished by now."""
+    from weft.studies.results.summary import draw_report  # loads torch
+
     try:
         summary = draw_report(folder)
     except WeftError as error:
