@@ -134,11 +134,11 @@ def test_show_lists_every_bad_row(tmp_path: Path, capsys):
 
 
 def test_show_draws_lengths_and_says_what_would_be_cut(tmp_path: Path, capsys):
-    rows = [f"{' '.join([sentence(n)] * (20 if n % 4 == 0 else 1))},{'ab'[n % 2]}" for n in range(200)]
+    rows = [f"{' '.join([sentence(n)] * (60 if n % 4 == 0 else 1))},{'ab'[n % 2]}" for n in range(200)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     assert weft("show", tmp_path / "rows.csv") == 0
     printed = capsys.readouterr().out
-    assert re.search(r"\d+ % of the training texts|\d+% of the training texts are longer than 128 tokens", printed)
+    assert re.search(r"\d+ % of the training texts|\d+% of the training texts are longer than 256 tokens", printed)
     assert "--max-length" in printed and "█" in printed and "distribution" in printed
 
 
