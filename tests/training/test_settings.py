@@ -51,6 +51,19 @@ def test_a_run_with_no_settings_gets_a_network_a_batch_and_an_augmentation(tmp_p
     assert all(flag in told for flag in ("--model", "weft compare", "--batch-size", "--flip"))
 
 
+def test_a_chosen_network_gets_small_images_and_the_rate_of_short_runs(tmp_path: Path):
+    for number in range(20):
+        (tmp_path / "photos" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        noise = np.random.default_rng(number).integers(0, 256, (100, 100, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / "photos" / "ab"[number % 2] / f"{number}.png")
+    asked = RunConfig(source=str(tmp_path / "photos"))
+    settled = open_inputs(asked).config
+    assert settled.transform.img_size == 32 and settled.optimisation.lr == 0.003
+    assert as_stored(asked, settled) == settled
+    named = open_inputs(dataclasses.replace(asked, model="mlp"))
+    assert named.transform.size == 100 and named.config.optimisation.lr is None
+
+
 def test_what_was_given_stays(tmp_path: Path):
     asked = RunConfig(
         source=str(photos(tmp_path / "photos")), model="mlp", optimisation=OptimisationConfig(batch_size=7)

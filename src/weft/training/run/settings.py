@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from weft.data.open.source import Source
+from weft.data.transform.fit import fitting_side, image_shapes, size_note
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
@@ -23,6 +24,8 @@ from weft.training.config import RunConfig, seconds
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
 SMALLEST, LARGEST = 8, 128  # batch
+SMALL, LARGE = 32, 64  # px of the images of a network that was chosen here, in short runs and in long ones
+RATE = 3e-3  # of short runs of small networks with AdamW (`short_run_rate` of comparisons)
 MANY = 20_000  # training images beyond which few passes are made in minutes
 LONG = 1200.0  # seconds, and epochs, of a run that makes many passes all the same
 PASSES = 10
@@ -45,7 +48,22 @@ def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[s
         return config, []
     model = DEFAULT_NETWORK[source.modality]
     told = f"network {model}: {WHY[source.modality]} (--model; `weft compare {config.source}` tells which is best here)"
-    return replace(config, model=model), [told]
+    config = replace(config, model=model)
+    if source.modality != "image":
+        return config, [told]
+    return with_small_images(config, source, [told])
+
+
+def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> tuple[RunConfig, list[str]]:
+    """For the network that is chosen here: images that let many epochs fit, and the rate of short runs."""
+    if config.optimisation.lr is None:
+        config = replace(config, optimisation=replace(config.optimisation, lr=RATE))
+        reasons.append(f"rate {RATE:g}: that of short runs of small networks (--lr)")
+    longest = LARGE if config.duration.time is not None and seconds(config.duration.time) >= LONG else SMALL
+    if config.transform.img_size is None and (side := fitting_side(image_shapes(source.splits["train"]))) > longest:
+        config = replace(config, transform=replace(config.transform, img_size=longest))
+        reasons.append(f"images of {longest} px, from {side}: many epochs over small ones teach more (--img-size)")
+    return config, reasons
 
 
 def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[RunConfig, list[str]]:
@@ -107,7 +125,6 @@ def imbalance(config: RunConfig, source: Source) -> list[str]:
 
 def transform_reasons(config: RunConfig, source: Source, transform: Transform) -> list[str]:
     """Sentences about image side and text length where they followed the data."""
-    from weft.data.transform.fit import size_note
     from weft.training.finetuning.lengths import cut_note
 
     if isinstance(transform, TextTransform):
@@ -146,9 +163,13 @@ def as_stored(config: Config, stored: Any) -> Config:
         if getattr(config.augment, name) is None
     }
     size = config.optimisation.batch_size or stored.optimisation.batch_size
+    lr, side = config.optimisation.lr, config.transform.img_size
+    if not config.model:
+        lr, side = lr or stored.optimisation.lr, side or stored.transform.img_size
     return replace(
         config,
         model=config.model or stored.model,
-        optimisation=replace(config.optimisation, batch_size=size),
+        optimisation=replace(config.optimisation, batch_size=size, lr=lr),
+        transform=replace(config.transform, img_size=side),
         augment=replace(config.augment, **augment),
     )
