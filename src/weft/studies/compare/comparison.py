@@ -273,9 +273,9 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
         return f"{asked.amount} of training each"
     if asked.match == "none":
         return "each at its named size"
-    assert asked.match is not None
-    counts = [candidate.count[asked.match] for candidate in candidates if asked.match in candidate.count]
-    words = {"params": "parameters", "macs": "multiply-adds"}[asked.match]
+    match = asked.match or "params"
+    counts = [candidate.count[match] for candidate in candidates if match in candidate.count]
+    words = {"params": "parameters", "macs": "multiply-adds"}[match]
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
 
 
