@@ -54,7 +54,6 @@ REFUSED: dict[str, str | tuple[str, ...]] = {  # line -> what the sentence names
     "weft tokenizer no/such --output v.txt": "no/such",
     # training
     "weft train": "SOURCE",
-    "weft train digits --time 1s": "--time 1s",
     "weft train digits --model ''": "empty",
     "weft train digits --model nonsense --steps 2": "nonsense",
     "weft train digits --model '[/b]' --steps 2": "[/b]",
