@@ -3,7 +3,7 @@ kind, on a wide screen, a tablet and a phone. Skipped where playwright or a Chro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,11 @@ from typing import Any
 import pytest
 
 from report import fabricated_pages
-from report.test_browser import CHROMIUM, FLAGS
 
 WIDTHS = (1300, 800, 420)
 CLASSES = (2, 10, 37, 100)
 CHECK = Path(__file__).with_name("overlaps.js").read_text()
 OTHERS = ("inspection_of_texts", "inspection_of_convolutions", "search", "rate_maps", "published_table")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from weft.training.config import DurationConfig, ExecutionConfig, OptimisationCo
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle
 from weft.training.run.inputs import LabelledInputs, open_inputs
-from weft.training.run.settings import as_stored, batch_for, shorter_epochs
+from weft.training.run.settings import EPOCH, LARGEST, SMALLEST, as_stored, batch_for, shorter_epochs
 from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder
 
@@ -40,7 +40,7 @@ def photos(
 
 @pytest.mark.parametrize(("rows", "size"), [(5, 5), (86, 8), (1300, 16), (4000, 64), (60_000, 128)])
 def test_a_batch_gives_about_fifty_steps_an_epoch(rows: int, size: int):
-    assert batch_for(rows) == size
+    assert batch_for(rows, EPOCH, SMALLEST, LARGEST) == size
 
 
 def test_a_run_with_no_settings_gets_a_network_a_batch_and_an_augmentation(tmp_path: Path):

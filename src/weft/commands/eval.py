@@ -63,6 +63,8 @@ def shown(value: Any) -> str:
 
 def confusion_lines(names: list[str], matrix: list[list[int]]) -> Iterator[str]:
     """A table with the names of the classes; of many, the commonest confusions by name instead."""
+    from weft.report.heat import commonest
+
     if len(names) <= FEW:
         yield "confusion (down: the true class; across: the answer)"
         side = max(map(len, names))
@@ -71,7 +73,7 @@ def confusion_lines(names: list[str], matrix: list[list[int]]) -> Iterator[str]:
         for name, row in zip(names, matrix, strict=True):
             yield f"  {name:<{side}}  " + "  ".join(str(n).rjust(w) for n, w in zip(row, widths, strict=True))
     else:
-        wrong = [(n, a, b) for a, row in enumerate(matrix) for b, n in enumerate(row) if n and a != b]
-        yield f"commonest confusions of {sum(n for n, _, _ in wrong):,} (--json has the whole matrix)"
-        for count, true, said in sorted(wrong, key=lambda found: -found[0])[:FEW]:
-            yield f"  {count:>6,}  {names[true]} taken for {names[said]}"
+        wrong = sum(map(sum, matrix)) - sum(matrix[number][number] for number in range(len(matrix)))
+        yield f"commonest confusions of {wrong:,} (--json has the whole matrix)"
+        for count, true, said, _ in commonest(matrix, names, FEW):
+            yield f"  {count:>6,}  {true} taken for {said}"

@@ -184,7 +184,8 @@ def tell(outcome: object) -> int:
     already = "" if outcome.fresh else "already "
     split = record["config"].get("objective", {}).get("judged_on", "test")
     print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the {split} split, in {outcome.folder}")
-    print(*besides(record), sep="\n", end="")
+    for line in besides(record):
+        print(line)
     if never := record["metrics"].get("never_answered"):
         print(f"never answered, though they occur in the test split: {brief_list(never)}")
     if (why := remark(record)) is not None:
@@ -201,7 +202,7 @@ def besides(record: dict[str, Any]) -> list[str]:
         parts.append("always the mean: 0")
     if simple is not None:
         parts.append(f"{simple['name']}: {simple['score']:.4f} (from {simple['rows']:,} rows)")
-    return [f"beside it: {'; '.join(parts)}\n"] if parts else []
+    return [f"beside it: {'; '.join(parts)}"] if parts else []
 
 
 def refuse_changes(folder: Path, config: AnyConfig) -> None:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.base.network import Network, check_image, make_head
+from weft.networks.base.network import TrunkNetwork, make_head
 from weft.networks.config import BiTConfig
 from weft.networks.measure.cost import Stage, halved, head
 from weft.networks.measure.receptive_field import Layer
@@ -122,7 +122,7 @@ class BiTTrunk(nn.Module):
         return self.norm(self.stages(x))
 
 
-class BiT(Network):
+class BiT(TrunkNetwork):
     """Trunk → mean over positions → linear head."""
 
     config: BiTConfig
@@ -134,15 +134,6 @@ class BiT(Network):
         initialise(self, "lecun")
         self.head = make_head(self.head_inputs, config.num_classes, zero=True)  # as the authors start it
         number_streams(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """Images → the last feature map (batch, channels, height, width). Any side will do."""
-        check_image(x, self.config.in_chans, None)
-        return self.trunk(x)
-
-    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
-        pooled = features.mean((2, 3))
-        return pooled if pre_logits else self.head(self.drop(pooled))
 
     def fresh_head(self) -> nn.Module:
         return make_head(self.head_inputs, self.config.num_classes, zero=True)

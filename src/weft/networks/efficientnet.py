@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from weft.networks.base.network import Network, check_image, make_head
+from weft.networks.base.network import TrunkNetwork, make_head
 from weft.networks.config import EfficientNetConfig
 from weft.networks.measure.cost import Stage, head
 from weft.networks.measure.receptive_field import Layer
@@ -140,7 +140,7 @@ class EfficientNetTrunk(nn.Module):
         return self.act2(self.bn2(self.conv_head(x)))
 
 
-class EfficientNet(Network):
+class EfficientNet(TrunkNetwork):
     """Trunk → mean over positions → linear head."""
 
     config: EfficientNetConfig
@@ -155,15 +155,6 @@ class EfficientNet(Network):
                 nn.init.normal_(module.weight, std=(2 / module.weight[0].numel()) ** 0.5)
         self.head = make_head(config.head_width, config.num_classes)
         number_streams(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """Images → the last feature map (batch, channels, height, width). Any side will do."""
-        check_image(x, self.config.in_chans, None)
-        return self.trunk(x)
-
-    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
-        pooled = features.mean((2, 3))
-        return pooled if pre_logits else self.head(self.drop(pooled))
 
     @property
     def head_inputs(self) -> int:

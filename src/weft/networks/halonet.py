@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.base.network import Network, check_image, make_head
+from weft.networks.base.network import TrunkNetwork, make_head
 from weft.networks.config import HaloNetConfig
 from weft.networks.measure.cost import Stage, halved, head, linear
 from weft.networks.measure.receptive_field import Layer
@@ -160,10 +160,11 @@ class HaloNetTrunk(nn.Module):
         return self.stages(self.stem(x.contiguous(memory_format=torch.channels_last)))
 
 
-class HaloNet(Network):
+class HaloNet(TrunkNetwork):
     """Trunk → mean over positions → linear head."""
 
     config: HaloNetConfig
+    any_side = False
 
     def __init__(self, config: HaloNetConfig) -> None:
         super().__init__(config)
@@ -178,15 +179,6 @@ class HaloNet(Network):
                 nn.init.zeros_(module.conv3_1x1.bn.weight)
         self.head = make_head(self.head_inputs, config.num_classes)
         number_streams(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """Images → the last feature map (batch, channels, height, width)."""
-        check_image(x, self.config.in_chans, self.config.img_size)
-        return self.trunk(x)
-
-    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
-        pooled = features.mean((2, 3))
-        return pooled if pre_logits else self.head(self.drop(pooled))
 
     @property
     def head_inputs(self) -> int:

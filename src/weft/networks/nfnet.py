@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.base.network import Network, check_image, make_head
+from weft.networks.base.network import TrunkNetwork, make_head
 from weft.networks.config import NFNetConfig
 from weft.networks.measure.cost import Stage, halved, head
 from weft.networks.measure.receptive_field import Layer
@@ -147,7 +147,7 @@ class NFNetTrunk(nn.Module):
         return self.final_act(self.final_conv(self.stages(self.stem(x))))
 
 
-class NFNet(Network):
+class NFNet(TrunkNetwork):
     """Trunk → mean over positions → linear head."""
 
     config: NFNetConfig
@@ -159,15 +159,6 @@ class NFNet(Network):
         initialise(self, "lecun")
         self.head = make_head(config.head_width, config.num_classes)
         number_streams(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """Images → the last feature map (batch, channels, height, width). Any side will do."""
-        check_image(x, self.config.in_chans, None)
-        return self.trunk(x)
-
-    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
-        pooled = features.mean((2, 3))
-        return pooled if pre_logits else self.head(self.drop(pooled))
 
     @property
     def head_inputs(self) -> int:

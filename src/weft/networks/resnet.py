@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from weft.networks.base.network import Network, check_image, make_head
+from weft.networks.base.network import TrunkNetwork, make_head
 from weft.networks.config import ResNetConfig
 from weft.networks.registry import Sizes
 from weft.nn.initialisation import initialise
@@ -132,10 +132,11 @@ class ResNetTrunk(nn.Module):
         return x
 
 
-class ResNet(Network):
+class ResNet(TrunkNetwork):
     """Trunk → mean over positions → linear head."""
 
     config: ResNetConfig
+    trunk: ResNetTrunk
 
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__(config)
@@ -159,15 +160,6 @@ class ResNet(Network):
         for block in self.modules():
             if isinstance(block, BasicBlock | Bottleneck):
                 nn.init.zeros_(block.last_norm.weight)  # type: ignore[arg-type]
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """Images → the last feature map (batch, channels, height, width). Any side will do."""
-        check_image(x, self.config.in_chans, None)
-        return self.trunk(x)
-
-    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
-        pooled = features.mean((2, 3))
-        return pooled if pre_logits else self.head(self.drop(pooled))
 
     @property
     def head_inputs(self) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weft import machine
 from weft.data.batch.stores import VERSION
 from weft.data.open.source import Source
-from weft.data.open.splits import MemorySplit, Split
+from weft.data.open.splits import MemorySplit, Split, spread
 from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
 from weft.training.config import RunConfig
@@ -104,8 +104,7 @@ def source_roles() -> tuple[str, str, str]:
 
 def examples(split: Split, most: int | None) -> tuple[Any, NDArray[Any]]:
     """Raw inputs and targets of a split, evenly thinned to `most`."""
-    count = len(split) if most is None else min(len(split), most)
-    return split.read(np.unique(np.linspace(0, len(split) - 1, count).astype(np.int64)))
+    return split.read(spread(len(split), len(split) if most is None else most))
 
 
 def featurise(inputs: dict[str, Any], modality: str, transform: Transform) -> tuple[dict[str, Features], Any]:

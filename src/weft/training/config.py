@@ -53,6 +53,14 @@ class ReadingConfig(SourceConfig):
     """Share of the training rows to learn from, for learning curves; a smaller share is part of a larger one."""
 
 
+SHORT_RUN_RATE = 3e-3  # of Adam and AdamW in runs of some hundred steps of small networks
+
+
+def batch_for(rows: int, steps: int, smallest: int, largest: int) -> int:
+    """The power of two that gives about so many steps an epoch or more, within bounds; never more than the rows."""
+    return min(rows, max(smallest, min(largest, 2 ** int(math.log2(max(1, rows / steps))))))
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class OptimisationConfig:
     """How the weights are moved."""

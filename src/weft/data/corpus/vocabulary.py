@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from tokenizers import Tokenizer as Library
 
 from weft.data.corpus.config import TokenizingConfig
 from weft.data.corpus.corpus import Corpus
+from weft.data.open.splits import spread
 from weft.data.read.cache import Cache, digest
 from weft.data.transform.tokenizer import MARKERS, Tokenizer, alphabet, train_tokenizer
 from weft.errors import WeftError
@@ -39,7 +39,7 @@ def sample(texts: list[str], letters: int) -> list[str]:
     total = sum(map(len, texts))
     if total <= letters:
         return texts
-    chosen = np.unique(np.linspace(0, len(texts) - 1, int(len(texts) * letters / total)).astype(np.int64))
+    chosen = spread(len(texts), int(len(texts) * letters / total))
     return [texts[number] for number in chosen]
 
 

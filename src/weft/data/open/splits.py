@@ -236,3 +236,8 @@ def stream_cut(role: str, shares: dict[str, float], seed: int, bad: Index) -> Ca
         return free
 
     return keep
+
+
+def spread(size: int, count: int) -> Index:
+    """`count` numbers spread evenly over range(size), or all of them if there are fewer."""
+    return np.unique(np.linspace(0, size - 1, min(count, size)).astype(np.int64))

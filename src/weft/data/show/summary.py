@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weft.data.config import TransformConfig
 from weft.data.open.bad_rows import refusal
 from weft.data.open.source import Source
-from weft.data.open.splits import Split
+from weft.data.open.splits import Split, spread
 from weft.data.read.decode import BadImage, decode
 from weft.data.show.suspicions import (
     ROWS,
@@ -179,15 +179,10 @@ def bars(values: list[int], places: int = 16) -> str:
     return "".join(" " if height == 0 else BARS[height - 1] for height in heights)
 
 
-def spread(size: int, count: int) -> NDArray[np.int64]:
-    """`count` numbers spread evenly over range(size), or all of them if there are fewer."""
-    return np.unique(np.linspace(0, size - 1, min(count, size)).astype(np.int64))
-
-
 def samples(source: Source, role: str, count: int) -> list[tuple[Any, Any]]:
     """Raw inputs and targets of some examples spread over a split."""
     split = source.splits[role]
-    chosen = np.unique(np.linspace(0, len(split) - 1, count).astype(np.int64))
+    chosen = spread(len(split), count)
     inputs, targets = split.read(chosen)
     return list(zip(inputs, targets.tolist(), strict=True))
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from weft import machine
 from weft.data.batch.stores import VERSION, StoredPixels, pixels_of
 from weft.data.config import TransformConfig
 from weft.data.open.bad_rows import refusal
 from weft.data.open.source import Source
-from weft.data.open.splits import MemorySplit, Split
+from weft.data.open.splits import MemorySplit, Split, spread
 from weft.data.read.cache import Cache, digest
 from weft.data.read.decode import BadImage, header
 from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
@@ -50,23 +49,18 @@ def fit(source: Source, config: TransformConfig | None = None, tokenizer: Tokeni
 
 def fitting_length(train: Split, tokenizer: Tokenizer) -> int:
     """Tokens that most training texts fit into, a multiple of eight within bounds."""
-    encoded = tokenizer.encode(list(train.read(_spread(len(train), TEXTS))[0]), LONGEST + 1)
+    encoded = tokenizer.encode(list(train.read(spread(len(train), TEXTS))[0]), LONGEST + 1)
     length = float(np.quantile([len(ids) for ids, _ in encoded], COVERED))
     return min(LONGEST, max(SHORTEST, 8 * math.ceil(length / 8)))
 
 
 def _sample_texts(train: Split) -> Iterator[Any]:
     """Training texts spread evenly over the split, about LETTERS characters of them at most."""
-    probe = train.read(_spread(len(train), 500))[0]
+    probe = train.read(spread(len(train), 500))[0]
     letters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in probe) / len(probe)
-    chosen = _spread(len(train), int(LETTERS / letters))
+    chosen = spread(len(train), int(LETTERS / letters))
     for chunk in np.array_split(chosen, math.ceil(len(chosen) / 2000)):
         yield from train.read(chunk)[0]
-
-
-def _spread(size: int, count: int) -> NDArray[np.int64]:
-    """`count` numbers spread evenly over range(size), or all of them if there are fewer."""
-    return np.unique(np.linspace(0, size - 1, count).astype(np.int64))
 
 
 def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
@@ -85,8 +79,7 @@ def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
 
 
 def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
-    train = source.splits["train"]
-    shapes = image_shapes(train)
+    shapes = image_shapes(source)
     channels = config.channels or shapes.most_common(1)[0][0][0]
     size = config.img_size or fitting_side(shapes)
     plain = ImageTransform(size, channels, (0.0,) * channels, (1.0,) * channels, config.crop, config.max_pixels)
@@ -96,10 +89,26 @@ def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
     return replace(plain, mean=mean, std=std)
 
 
-def image_shapes(train: Split) -> Counter[Shape]:
-    """(channels, height, width) of images spread over the split, from their headers, and how many have it."""
+def image_shapes(source: Source) -> Counter[Shape]:
+    """(channels, height, width) of training images spread over the split, and how many have it.
+
+    Kept in the cache: their files are read whole to see their headers.
+    """
+    train = source.splits["train"]
+    if not isinstance(train, MemorySplit) or isinstance(train.table.inputs, np.ndarray):
+        return _image_shapes(train)
+
+    def build() -> dict[str, torch.Tensor]:
+        return {"shapes": torch.tensor([[*shape, count] for shape, count in _image_shapes(train).items()])}
+
+    key = digest("shapes", VERSION, source.fingerprint, train.rows.tobytes())
+    stored = Cache().get(key, f"sizes of {source.name}", build)["shapes"]
+    return Counter({(channels, height, width): count for channels, height, width, count in stored.tolist()})
+
+
+def _image_shapes(train: Split) -> Counter[Shape]:
     found: Counter[Shape] = Counter()
-    chosen = _spread(len(train), HEADERS)
+    chosen = spread(len(train), HEADERS)
     for example, raw in zip(chosen.tolist(), train.read(chosen)[0], strict=True):
         try:
             found[(3, *header(raw)) if isinstance(raw, bytes) else raw.shape] += 1
@@ -120,7 +129,7 @@ def fitting_side(shapes: Counter[Shape]) -> int:
 
 def size_note(source: Source, transform: ImageTransform) -> list[str]:
     """A sentence about images of other sizes than that of the network's, if there are any."""
-    shapes = image_shapes(source.splits["train"])
+    shapes = image_shapes(source)
     other = sum(count for shape, count in shapes.items() if shape[1:] != (transform.size, transform.size))
     if not other:
         return []
@@ -137,7 +146,7 @@ def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float,
     """
     train = source.splits["train"]
     pixels = pixels_of(source, train, transform, machine.cores())
-    chosen = np.arange(len(train)) if isinstance(pixels, StoredPixels) else _spread(len(train), SAMPLE)
+    chosen = np.arange(len(train)) if isinstance(pixels, StoredPixels) else spread(len(train), SAMPLE)
     counts = np.zeros((transform.channels, 256))
     for chunk in np.array_split(chosen, math.ceil(len(chosen) / 512)):
         images = pixels.rows(chunk, None)[0]

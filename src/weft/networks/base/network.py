@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
-from weft.networks.config import NetworkConfig
+from weft.networks.config import ImageConfig, NetworkConfig
 from weft.networks.measure.cost import Stage
 from weft.networks.measure.receptive_field import Layer
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
@@ -90,6 +90,24 @@ class Network(nn.Module):
 def uncompiled(network: Network) -> Network:
     """The network itself, if it stands behind `torch.compile`, which changes the names of its tensors."""
     return getattr(network, "_orig_mod", network)
+
+
+class TrunkNetwork(Network):
+    """Trunk → mean over positions → linear head: images of any side, unless the trunk is made for one."""
+
+    config: ImageConfig
+    trunk: nn.Module
+    drop: nn.Module
+    any_side = True
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """Images → the last feature map (batch, channels, height, width)."""
+        check_image(x, self.config.in_chans, None if self.any_side else self.config.img_size)
+        return self.trunk(x)
+
+    def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
+        pooled = features.mean((2, 3))
+        return pooled if pre_logits else self.head(self.drop(pooled))
 
 
 def make_head(inputs: int, classes: int, zero: bool = False) -> nn.Module:

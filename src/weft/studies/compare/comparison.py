@@ -36,6 +36,7 @@ from weft.training.config import (
     Positive,
     ReadingConfig,
     RunConfig,
+    batch_for,
     seconds,
 )
 from weft.training.storage.run_folder import RunFolder
@@ -186,7 +187,7 @@ def with_batch(asked: ComparisonConfig, rows: int) -> ComparisonConfig:
     if asked.optimisation.batch_size is not None:
         return asked
     fewest = max(2, int(rows * (min(SHARES) if asked.learning_curve else 1)))
-    size = min(fewest, max(SMALLEST, min(BATCH, 2 ** int(math.log2(max(1, fewest / BATCHES))))))
+    size = batch_for(fewest, BATCHES, SMALLEST, BATCH)
     return replace(asked, optimisation=replace(asked.optimisation, batch_size=size))
 
 

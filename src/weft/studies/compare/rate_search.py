@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weft.studies.engine.study import Job, Study
-from weft.training.config import DurationConfig, RunConfig, seconds
+from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, seconds
 
 STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
 
@@ -20,7 +20,7 @@ def short_run_rate(optimiser: str) -> float:
     chosen by digits' test split, so digits are no untouched test of it; `--trials` tunes without that split.
     """
     if optimiser in ("adam", "adamw"):
-        return 3e-3
+        return SHORT_RUN_RATE
     from weft.training.optim.optimisers import USUAL_RATE  # loads torch
 
     return USUAL_RATE[optimiser]

@@ -17,7 +17,7 @@ from torch import Tensor
 from weft.data.batch import noise
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source, open_source
-from weft.data.open.splits import MemorySplit
+from weft.data.open.splits import MemorySplit, spread
 from weft.data.transform import transforms
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
@@ -232,7 +232,7 @@ def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
     targets = source.splits["train"].targets
     found = create_objective(source.task, targets, len(source.classes), asked.smoothing, asked.class_weights)
     if asked.metric is not None:
-        some = np.unique(np.linspace(0, len(targets) - 1, TRIED).astype(np.int64))
+        some = spread(len(targets), TRIED)
         try_metric(asked.metric, found.task, torch.from_numpy(targets[some]), len(source.classes))
     return replace(found, chosen=asked.metric)
 

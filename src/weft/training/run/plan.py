@@ -49,8 +49,7 @@ class Plan:
     saving: float = 0.0
     """seconds of a checkpoint"""
     revised: tuple[tuple[Steps, Steps], ...] = ()
-    """after which steps the number of all steps was changed to keep the time asked for, and to what from what was
-    planned first (a pair of step and steps)"""
+    """(after which step, to how many in all): changes of `steps` to keep the time asked for"""
     planned: Steps | None = None
     """steps before the first revision"""
     tried: tuple[str, ...] = ()

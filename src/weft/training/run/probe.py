@@ -104,7 +104,7 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     asked = run.config.duration.time
     probing = PROBING * seconds(asked) if asked else math.inf
     if asked:
-        require_some_steps(run, seconds(asked) - (time.perf_counter() - started))
+        require_some_steps(run, asked, seconds(asked) - (time.perf_counter() - started))
     step_seconds = mean_step(run, run.plan.precision, probe_steps(run), within=probing)
     precision, step_seconds = choose_precision(run, step_seconds)
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
@@ -120,18 +120,15 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
-def require_some_steps(run: Run, rest: float) -> None:
+def require_some_steps(run: Run, asked: str, rest: float) -> None:
     """Refuse a time that a handful of steps does not fit into, from a step of a few examples: a whole one might take
     longer than all of the time."""
-    few = first_examples(run.train[0], FEW)
-    scaling = scaling_for(run.plan.precision)
+    batch = run.train[0]
+    few, scaling = first_examples(batch, FEW), scaling_for(run.plan.precision)
     for group in run.optimiser.param_groups:
         group["lr"] = 0.0
     short = min(timed(lambda: update(run, few, 0, scaling)) for _ in range(2))
-    weights = timed(lambda: run.optimiser.step())  # what a step takes however few its examples are
-    step = weights + max(short - weights, 0.0) * len(run.train[0].index) / FEW / LARGER
-    asked = run.config.duration.time
-    if asked and step * LEAST > rest:
+    if LEAST * short * len(batch.index) / FEW / LARGER > rest:
         raise too_short(run, asked)
 
 

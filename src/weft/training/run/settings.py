@@ -7,6 +7,7 @@ alike. Image side and text length follow the data too, in `data/transform/fit.py
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -20,15 +21,13 @@ from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
-from weft.training.config import RunConfig, seconds
+from weft.training.config import SHORT_RUN_RATE, RunConfig, batch_for, seconds
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
 SMALLEST, LARGEST = 8, 128  # batch
 SMALL, LARGE = 32, 64  # px of the images of a network that was chosen here, in short runs and in long ones
-RATE = 3e-3  # of short runs of small networks with AdamW (`short_run_rate` of comparisons)
 MANY = 20_000  # training images beyond which few passes are made in minutes
-LONG = 1200.0  # seconds, and epochs, of a run that makes many passes all the same
-PASSES = 10
+LONG, PASSES = 1200.0, 10  # seconds, and epochs, of a run that makes many passes all the same
 UNEVEN = 10  # times as many rows as the rarest class has, at which weights are offered
 SIGNS = re.compile(r"(digit|letter|class|char|number|no)?[ _-]*[0-9a-z]", re.IGNORECASE)  # names of digits and letters
 DEFAULT_NETWORK = {"image": "resnet8_cifar", "vector": "mlp", "text": "conv_text", "pair": "conv_text"}
@@ -57,10 +56,10 @@ def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[s
 def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> tuple[RunConfig, list[str]]:
     """For the network that is chosen here: images that let many epochs fit, and the rate of short runs."""
     if config.optimisation.lr is None:
-        config = replace(config, optimisation=replace(config.optimisation, lr=RATE))
-        reasons.append(f"rate {RATE:g}: that of short runs of small networks (--lr)")
-    longest = LARGE if config.duration.time is not None and seconds(config.duration.time) >= LONG else SMALL
-    if config.transform.img_size is None and (side := fitting_side(image_shapes(source.splits["train"]))) > longest:
+        config = replace(config, optimisation=replace(config.optimisation, lr=SHORT_RUN_RATE))
+        reasons.append(f"rate {SHORT_RUN_RATE:g}: that of short runs of small networks (--lr)")
+    longest = LARGE if is_long(config) else SMALL
+    if config.transform.img_size is None and (side := fitting_side(image_shapes(source))) > longest:
         config = replace(config, transform=replace(config.transform, img_size=longest))
         reasons.append(f"images of {longest} px, from {side}: many epochs over small ones teach more (--img-size)")
     return config, reasons
@@ -71,7 +70,7 @@ def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[Run
     reasons: list[str] = []
     rows = len(source.splits["train"])
     if config.optimisation.batch_size is None:
-        size = batch_for(rows)
+        size = batch_for(rows, EPOCH, SMALLEST, LARGEST)
         config = replace(config, optimisation=replace(config.optimisation, batch_size=size))
         reasons.append(f"batch {size}: {-(-rows // size):,} steps an epoch of {rows:,} rows (--batch-size)")
     if isinstance(transform, ImageTransform):
@@ -82,9 +81,9 @@ def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[Run
     return config, [*reasons, *imbalance(config, source)]
 
 
-def batch_for(rows: int) -> int:
-    """The power of two that gives about EPOCH steps an epoch or more, within bounds."""
-    return int(min(rows, max(SMALLEST, min(LARGEST, 2 ** int(np.log2(max(1, rows / EPOCH)))))))
+def is_long(config: RunConfig) -> bool:
+    """Whether a time was asked for in which many passes are made."""
+    return config.duration.time is not None and seconds(config.duration.time) >= LONG
 
 
 def augmentation_for(
@@ -94,9 +93,7 @@ def augmentation_for(
     asked, side = config.augment, transform.size
     if asked.flip is not None and asked.crop_padding is not None:
         return {}, ""
-    many_passes = (config.duration.epochs or 0) >= PASSES or (
-        config.duration.time is not None and seconds(config.duration.time) >= LONG
-    )
+    many_passes = (config.duration.epochs or 0) >= PASSES or is_long(config)
     if side < 24 or (rows > MANY and not many_passes):
         small = f"images of {side} px have no room for it" if side < 24 else f"few passes over {rows:,} images"
         found: dict[str, Any] = {"flip": False, "crop_padding": 0}
@@ -124,15 +121,23 @@ def imbalance(config: RunConfig, source: Source) -> list[str]:
 
 
 def transform_reasons(config: RunConfig, source: Source, transform: Transform) -> list[str]:
-    """Sentences about image side and text length where they followed the data."""
+    """Sentences about image side and text length where they followed the data; found once for an opened source."""
+    key = f"remarks on {config.transform}"
+    if key not in source.stores:
+        source.stores[key] = list(_transform_reasons(config, source, transform))
+    found: list[str] = source.stores[key]
+    return found
+
+
+def _transform_reasons(config: RunConfig, source: Source, transform: Transform) -> Iterator[str]:
     from weft.training.finetuning.lengths import cut_note
 
     if isinstance(transform, TextTransform):
-        chosen = [] if config.transform.max_length else [f"texts of up to {transform.max_length} tokens (--max-length)"]
-        return [*chosen, *cut_note(source, transform)]
-    if isinstance(transform, ImageTransform) and config.transform.img_size is None:
-        return size_note(source, transform)
-    return []
+        if config.transform.max_length is None:
+            yield f"texts of up to {transform.max_length} tokens (--max-length)"
+        yield from cut_note(source, transform)
+    elif isinstance(transform, ImageTransform) and config.transform.img_size is None:
+        yield from size_note(source, transform)
 
 
 def shorter_epochs(network: NetworkConfig, share: float) -> str:
