@@ -21,7 +21,8 @@ from scipy.stats import rankdata
 
 from weft.data.config import TransformConfig
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
-from weft.studies.compare.comparison import ComparisonConfig, run_config
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.run_configs import run_config
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.engine.study import Job, Study

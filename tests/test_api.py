@@ -469,17 +469,6 @@ def test_bad_settings_of_a_comparison(settings: dict[str, Any], sentence: str) -
         weft.compare("digits", ["mlp"], output="out", **settings)
 
 
-def test_the_time_of_a_comparison_is_shared_out_among_its_runs() -> None:
-    from weft.studies.compare.candidates import Candidate
-    from weft.studies.compare.comparison import ComparisonConfig, share_of_a_run, timed
-
-    asked = ComparisonConfig(source="photos", time="20m", seeds=4, trials=4)
-    candidates = [Candidate("a", "mlp", "mlp"), Candidate("b", "mlp", "mlp"), Candidate("c", "logistic", "classical")]
-    each = share_of_a_run(asked, candidates)
-    assert each * 2 * (4 + 4 / 4) == pytest.approx(0.8), "seeds and quarter-long trials of the two that learn"
-    assert timed(asked, each).match == "seconds"
-
-
 # ---- the page about it
 
 

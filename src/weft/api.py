@@ -19,7 +19,7 @@ from weft.errors import Interrupted, WeftError, nearest
 
 if TYPE_CHECKING:
     from weft.data.open.source import Source
-    from weft.studies.compare.comparison import ComparisonConfig
+    from weft.studies.compare.config import ComparisonConfig
     from weft.training.config import RunConfig
     from weft.training.inference.predictor import Predictor
     from weft.training.run.kinds import AnyConfig
@@ -90,7 +90,7 @@ def compare(
     flags of `weft compare`. What is finished in the folder `output` (by default one below comparisons/ that is the
     source's own) is not run again. Works in a notebook and in a script without `if __name__ == "__main__"`.
     """
-    from weft.studies.compare.comparison import ComparisonConfig
+    from weft.studies.compare.config import ComparisonConfig
 
     names = models if isinstance(models, str) else ",".join(str(named("models", model)) for model in models)
     asked = {"models": names, "time": time} | settings

@@ -24,9 +24,9 @@ def weft(*words: str) -> int:
 @pytest.mark.parametrize(
     "words, said",
     [
-        ("compare --match seconds", "needs --amount"),
-        ("compare --match seconds --amount 5", "not a duration"),
-        ("compare --match seconds --amount 5s --epochs 3", "leave out --epochs"),
+        ("compare --match time --amount 5", "not a duration"),
+        ("compare --match time --amount 5s --epochs 3", "leave out --epochs"),
+        ("compare --match time --time 5m --amount 5s", "--time decides"),
         ("compare --match none --amount 1M", "what shall be equal"),
         ("compare --amount lots", "not a number of parameters"),
         ("compare --amount 0", "not a number of parameters"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.studies.compare.candidates import Candidate, Facts
-from weft.studies.compare.comparison import ComparisonConfig
+from weft.studies.compare.config import ComparisonConfig
 from weft.studies.engine.study import Job, Study
 from weft.training.config import RunConfig
 from weft.training.storage import yaml_file

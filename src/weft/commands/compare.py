@@ -11,7 +11,7 @@ from typing import Annotated
 from tyro.conf import OmitArgPrefixes, arg, configure
 
 from weft.api import default_comparison, run_comparison
-from weft.studies.compare.comparison import ComparisonConfig
+from weft.studies.compare.config import ComparisonConfig
 
 COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),

@@ -51,6 +51,10 @@ class ReadingConfig(SourceConfig):
 
     train_fraction: Share = 1.0
     """Share of the training rows to learn from, for learning curves; a smaller share is part of a larger one."""
+    validation_rows: Count | None = None
+    """Rows of the validation split to evaluate on, at most, drawn by --split-seed; by default all."""
+    test_rows: Count | None = None
+    """Rows of the test split to evaluate on, at most, drawn by --split-seed; by default all."""
 
 
 SHORT_RUN_RATE = 3e-3  # of Adam and AdamW in runs of some hundred steps of small networks

@@ -17,17 +17,10 @@ import pytest
 from studies.fabricated import asked, facts, make_study
 from weft.commands.main import dispatch
 from weft.errors import WeftError
-from weft.studies.compare.comparison import (
-    ComparisonConfig,
-    compare,
-    decided,
-    earlier,
-    report_so_far,
-    require_same_source,
-    rounds,
-    with_batch,
-)
+from weft.studies.compare.comparison import compare, earlier, require_same_source
+from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.mcnemar import compare_two
+from weft.studies.compare.run_configs import with_batch
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
 from weft.training.storage.run_folder import RunFolder
@@ -63,7 +56,7 @@ def test_the_summary_has_speed_latency_and_commands(finished: Path):
 def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
     plans = [RunFolder(r.path).plan() for r in collect(finished).results if r.candidate == "mlp"]
     assert len(plans) == 2 and plans[0] == plans[1] is not None
-    assert any("% beyond training: " in note for note in draw_report(finished)["notes"])
+    assert any("went into training: " in note for note in draw_report(finished)["notes"])
 
 
 def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):
@@ -183,19 +176,6 @@ def test_a_source_of_ones_own_is_compared_for_a_quarter_of_an_hour_unless_someth
     assert decided(ComparisonConfig(source="photos")).time == "15m"
     assert decided(ComparisonConfig(source="digits")).match == "params"
     assert decided(ComparisonConfig(source="photos", epochs=3)).match == "params"
-    assert decided(ComparisonConfig(source="photos", time="1m")).time == "1m"
+    assert decided(ComparisonConfig(source="photos", time="1m")).match == "time"
+    assert decided(ComparisonConfig(source="photos", match="time", amount="5s")).time is None
     assert decided(ComparisonConfig(source="photos", match="macs")).time is None
-
-
-def test_where_time_decides_there_is_a_report_after_each_seed(tmp_path: Path):
-    study = make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.8}, seeds=2)
-    study = replace(study, jobs=sorted(study.jobs, key=lambda job: job.seed))  # as a comparison plans them
-    by_seed = rounds(ComparisonConfig(match="seconds", amount="5s"), study)
-    assert [[(job.candidate, job.seed) for job in jobs] for jobs in by_seed] == [
-        [("mlp", 0), ("vit_nano_p4_32", 0)],
-        [("mlp", 1), ("vit_nano_p4_32", 1)],
-    ]
-    assert rounds(ComparisonConfig(match="params"), study) == [study.jobs]
-    said: list[str] = []
-    report_so_far(tmp_path, said.append)
-    assert said[0].startswith("so far: mlp 0.9") and (tmp_path / "report.html").is_file()

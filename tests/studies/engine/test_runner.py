@@ -13,10 +13,12 @@ import pytest
 from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare import comparison
-from weft.studies.compare.comparison import plan_comparison, run_config
+from weft.studies.compare.comparison import plan_comparison
+from weft.studies.compare.run_configs import run_config
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
+from weft.training.config import ExecutionConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -93,7 +95,7 @@ def test_the_schedule_that_the_clock_prefers_is_chosen(monkeypatch: pytest.Monke
     assert len(slower.workers) == 1 and slower.threads == 2
 
 
-def test_a_budget_of_seconds_has_one_worker_and_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_on_a_gpu_there_is_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     sizes: list[int | None] = []
 
     class Stop(Exception):
@@ -104,7 +106,7 @@ def test_a_budget_of_seconds_has_one_worker_and_all_threads(tmp_path: Path, monk
         raise Stop
 
     monkeypatch.setattr(comparison, "Pool", fake)
-    for question in (asked(match="seconds", amount="5s", steps=None, jobs=2), asked(jobs=2)):
+    for question in (asked(execution=ExecutionConfig(device="cuda"), jobs=2), asked(jobs=2)):
         with pytest.raises(Stop):
             comparison.compare(question, tmp_path, "", print)
     assert sizes == [1, 2]

@@ -159,6 +159,20 @@ class StreamSplit:
 Split = MemorySplit | StreamSplit
 
 
+def drawn(split: Split, stream: int, count: int) -> Split:
+    """`count` examples of a split at random, of a streamed one about as many; fewer are part of more."""
+    share = count / len(split)
+    origin = f"{share:.0%} of {split.origin}"
+    if isinstance(split, MemorySplit):
+        chosen = np.sort(split.order(stream, 0, count))
+        return MemorySplit(split.table, split.rows[chosen], split.targets[chosen], origin)
+
+    def keep(rows: Index) -> NDArray[np.bool_]:
+        return split.keep(rows) & (noise.uniform(stream, rows)[:, 0] < share)
+
+    return StreamSplit(split.shards, split.labels, split.modality, keep, origin)
+
+
 # ---- Who gets which rows: training, validation (tuning, early stopping, best checkpoint) and test.
 
 

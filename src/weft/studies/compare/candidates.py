@@ -118,17 +118,19 @@ def gates(facts: Facts) -> Iterator[tuple[str, str, Changes]]:
     yield "amlp", f"amlp{suffix}", {}
 
 
+PRESETS = {"families": families, "sizes": families, "mixers": mixers, "gates": gates}
+
+
 def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
     """The networks that a preset or a list of names stands for."""
-    presets = {"families": families, "sizes": families, "mixers": mixers, "gates": gates}
-    if models in presets:
+    if models in PRESETS:
         if facts.modality == "vector" and models in ("mixers", "gates"):
             raise WeftError(f"{facts.name} holds vectors, which have no tokens to mix; use --models families")
-        return list(presets[models](facts))
+        return list(PRESETS[models](facts))
     names = [name.strip() for name in models.split(",") if name.strip()]
     for name in names:
         if name not in REGISTRY and not is_import_string(name):
-            known = [*presets, *REGISTRY]
+            known = [*PRESETS, *REGISTRY]
             raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
         if REGISTRY[name].input != facts.modality and (name != "mlp" or facts.modality == "text"):
             fitting = ", ".join(model for _, model, _ in families(facts))
@@ -205,6 +207,16 @@ def make_candidate(
     return Candidate(
         name, model, group_of(config), patch(facts, model) | different, isinstance(config, TokenConfig), count
     )
+
+
+def resized_to(candidate: Candidate, share: float, facts: Facts) -> Candidate | None:
+    """The candidate with a share of its parameters; None where it cannot be had."""
+    budget = share * candidate.count["params"]
+    try:
+        found = make_candidate(facts, candidate.name, candidate.model, candidate.network, "params", budget)
+    except WeftError:
+        return None
+    return found if found.count["params"] < candidate.count["params"] else None
 
 
 def fit_to(facts: Facts, model: str, changes: Changes) -> NetworkConfig:

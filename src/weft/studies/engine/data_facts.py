@@ -9,6 +9,7 @@ from typing import Any
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
+from weft.data.transform.fit import fit, fitting_side, image_shapes
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
@@ -19,7 +20,7 @@ from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.start import read_start
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.prepare import open_data as open_corpus_data
-from weft.training.run.inputs import Opened, open_data, open_inputs, read_source
+from weft.training.run.inputs import Opened, open_inputs, read_source
 from weft.training.run.kinds import AnyConfig
 
 KEPT = 4  # a corpus and some tasks, or a source at two lengths
@@ -34,13 +35,20 @@ def source_of(source: str, reading: ReadingConfig) -> Source:
 @lru_cache(maxsize=KEPT)
 def opened(source: str, reading: ReadingConfig, transform: TransformConfig) -> Opened:
     """A source and its fitted transform."""
-    return open_data(RunConfig(source=source, reading=reading, transform=transform))
+    found = source_of(source, reading)
+    return found, fit(found, transform)
 
 
 @lru_cache(maxsize=1)
 def corpus_of(source: str, reading: CorpusConfig, transform: TokenizingConfig) -> Any:
     """A corpus and its tokeniser."""
     return open_corpus_data(PretrainConfig(source=source, reading=reading, transform=transform))
+
+
+def natural_side(config: RunConfig) -> int | None:
+    """The side that a source's images would have if nothing was said about it; None for other data."""
+    source = source_of(config.source, config.reading)
+    return fitting_side(image_shapes(source)) if source.modality == "image" else None
 
 
 def data_of(config: AnyConfig) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from weft import machine
 from weft.errors import Interrupted, WeftError, WorkFailed
@@ -21,6 +21,7 @@ from weft.studies.compare.candidates import CLASSICAL
 from weft.studies.engine import tasks
 from weft.studies.engine.study import Job, Study
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
+from weft.training.config import RunConfig
 from weft.training.run.kinds import AnyConfig
 
 T = TypeVar("T")
@@ -81,6 +82,18 @@ class Pool:
             trouble += self.collect(task, [worker for worker, _ in busy])[1]
         return trouble
 
+    def each(self, task: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T | WeftError]:
+        """The answers to a task, one a tuple of arguments, with all workers busy; why, where there is none."""
+        found: list[T | WeftError] = []
+        for first in range(0, len(arguments), len(self.workers)):
+            busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
+            for worker, these in busy:
+                worker.ask(task, *these)
+            for worker, _ in busy:
+                answers, trouble = self.collect(task, [worker])
+                found += answers or trouble
+        return found
+
     def one_after_the_other(self) -> None:
         """Give the whole machine to one worker."""
         stop(self.workers[1:])
@@ -136,23 +149,49 @@ def timed_together(pool: Pool, configs: list[AnyConfig]) -> list[float]:
     return pool.answers(tasks.step_seconds, pool.workers)
 
 
-def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
-    """Do all jobs that are not done. `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved."""
+class Admission(Protocol):
+    """Who decides whether a run may still begin."""
+
+    def admits(self, job: Job) -> bool:
+        """Whether it would end in time."""
+
+    def ended(self, job: Job, took: float) -> None:
+        """Note the seconds that it took."""
+
+    def patience(self) -> float:
+        """Seconds until runs that are still under way are saved and left."""
+
+
+def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Admission | None = None) -> list[Job]:
+    """Do all jobs that are not done, or those that are admitted; returns what was left undone for want of time.
+
+    `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved.
+    """
     waiting = deque(job for job in jobs if not study.done(job))
     total, already = len(jobs), len(jobs) - len(waiting)
     if already:
         say(f"{already} of {total} runs are finished already")
     busy: dict[Worker, tuple[Job, float]] = {}
+    left: list[Job] = []
     ended = already
     alike = Alike(len({job.candidate for job in jobs}), any(study.finished(job) for job in jobs))
     held: set[str] = set()
     try:
         while waiting or busy:
-            for worker in [worker for worker in pool.workers if worker not in busy][: len(waiting)]:
-                job = waiting.popleft()
-                begin(study, pool, worker, job)
-                busy[worker] = job, time.perf_counter()
-            ready = wait([worker.connection for worker in busy])
+            for worker in [worker for worker in pool.workers if worker not in busy]:
+                while waiting and admission is not None and not admission.admits(waiting[0]):
+                    left.append(waiting.popleft())
+                if waiting:
+                    job = waiting.popleft()
+                    begin(study, pool, worker, job)
+                    busy[worker] = job, time.perf_counter()
+            if not busy:  # nothing more was admitted
+                break
+            ready = wait([worker.connection for worker in busy], admission.patience() if admission else None)
+            if not ready:
+                say(f"time is up: {', '.join(job.candidate for job, _ in busy.values())} saved on the way")
+                save_all(busy)
+                return [*left, *(job for job, _ in busy.values()), *waiting]
             for worker in [worker for worker in busy if worker.connection in ready]:
                 job, started = busy.pop(worker)
                 end = end_of(study, pool, worker, job)
@@ -164,7 +203,9 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
                     continue
                 ended += 1
                 took = time.perf_counter() - started
-                say(f"[{ended}/{total}] {job.candidate}, seed {job.seed}: {end.sentence}, {took:.1f} s")
+                say(f"[{ended}/{total}] {called(job)}: {end.sentence}, {took:.1f} s")
+                if admission is not None and study.finished(job):
+                    admission.ended(job, took)
                 alike.note(job.candidate, end.cause, end.sentence)
     except KeyboardInterrupt:
         save_all(busy)
@@ -172,6 +213,13 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say) -> None:
             f"interrupted; {ended} of {total} runs are finished, those under way are kept up to their last checkpoint: "
             "the same command goes on"
         ) from None
+    return left
+
+
+def called(job: Job) -> str:
+    """A run in a line: by its seed, a trial by its rate."""
+    trial = isinstance(job.config, RunConfig) and job.config.objective.judged_on == "validation"
+    return f"{job.candidate}, " + (f"rate {job.config.optimisation.lr:g}" if trial else f"seed {job.seed}")
 
 
 def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:
@@ -207,7 +255,8 @@ def end_of(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
     record = study.run_folder(job).record() or {}
     if status == "failed":
         return End(f"failed: {record.get('reason', '')}")  # it did not learn, where others may
-    return End(f"{record['metric']} {record['metrics'][record['metric']]:.4f}")
+    split = "validation " if record["config"].get("objective", {}).get("judged_on") == "validation" else ""
+    return End(f"{split}{record['metric']} {record['metrics'][record['metric']]:.4f}")
 
 
 def failed(study: Study, job: Job, reason: str, cause: str) -> End:

@@ -37,6 +37,16 @@ def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float
         return step, each * len(run.validation or ())
 
 
+def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float, float]:
+    """Seconds of a training step, and of evaluations on the validation and on the test split."""
+    with trial_run(config, threads) as run:
+        step = median_step(run, duration)
+        each = min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))
+        source = data_of(config)[0]
+        batches = [-(-len(source.splits[role]) // config.optimisation.batch) for role in ("validation", "test")]
+        return step, each * batches[0], each * batches[1]
+
+
 @contextmanager
 def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
     """A run that leaves nothing behind, for timing."""

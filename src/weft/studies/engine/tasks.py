@@ -39,6 +39,20 @@ def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float
     return step_timing.run_seconds(config, threads, duration)
 
 
+def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float, float]:
+    """Seconds of a training step, and of evaluations on the validation and on the test split."""
+    from weft.studies.engine import step_timing
+
+    return step_timing.pace(config, threads, duration)
+
+
+def image_side(config: RunConfig) -> int | None:
+    """The side that a source's images would have if nothing was said about it; None for other data."""
+    from weft.studies.engine.data_facts import natural_side
+
+    return natural_side(config)
+
+
 def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
     """Start or continue the run in `path`: finished, failed, interrupted, or held by another process."""
     from weft.studies.engine import run_one
@@ -78,6 +92,8 @@ WORDS: dict[Callable[..., Any], str] = {
     look: "looking at the data",
     step_seconds: "timing a step",
     run_seconds: "timing a step",
+    pace: "timing a step",
+    image_side: "looking at the images",
     inference_speed: "measuring the speed in use",
     examples_for_page: "reading the mistakes",
     accuracy_on: "evaluating a network",

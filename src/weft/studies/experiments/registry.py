@@ -65,7 +65,8 @@ def show_e1(folder: Path) -> None:
 
 def run_e10(request: Request) -> None:
     """Families at equal multiply-adds with five seeds."""
-    from weft.studies.compare.comparison import ComparisonConfig, compare
+    from weft.studies.compare.comparison import compare
+    from weft.studies.compare.config import ComparisonConfig
     from weft.studies.engine.folder_lock import concluded
 
     asked = ComparisonConfig(source=request.source, match="macs", seeds=request.seeds or 5, steps=request.steps)

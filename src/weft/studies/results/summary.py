@@ -138,8 +138,8 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
     if not done:
         return None
     validation = float(np.mean([validation_metric(result) for result in done]))
-    cost = mean([NUMBERS["macs" if match == "seconds" else "core_seconds"](result.record) for result in done]) or 0.0
-    seen = 0.0 if candidate.fixed or match == "seconds" else mean([trained(result.record or {}) for result in done])
+    cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
+    seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
     told = (candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed)
     return JudgedCandidate(*told, seen or 0.0)
 

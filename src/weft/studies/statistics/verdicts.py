@@ -162,7 +162,7 @@ def seeds(*candidates: JudgedCandidate) -> int:
 
 def matched(match: str) -> str:
     """How the candidates were made equal, for a sentence."""
-    words = {"params": "parameters", "macs": "multiply-adds", "seconds": "training time"}
+    words = {"params": "parameters", "macs": "multiply-adds", "time": "training time"}
     return f" at equal {words[match]}" if match in words else ""
 
 

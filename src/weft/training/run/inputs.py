@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from weft.data.batch import noise
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source, open_source
-from weft.data.open.splits import MemorySplit, spread
+from weft.data.open.splits import MemorySplit, drawn, spread
 from weft.data.transform import transforms
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
@@ -176,20 +175,25 @@ def open_data(config: RunConfig) -> Opened:
 
 
 def read_source(config: RunConfig) -> Source:
-    """The source that a configuration names, with the share of its training rows that is to be learnt from."""
-    return thinned(open_source(config.source, config.reading), config.reading.train_fraction)
+    """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by."""
+    source, reading = open_source(config.source, config.reading), config.reading
+    if reading.train_fraction < 1:
+        train = source.splits["train"]
+        if not isinstance(train, MemorySplit):
+            raise WeftError(
+                f"--train-fraction works on sources held in memory; {source.name} is streamed (raise --memory)"
+            )
+        source = thinned(source, "train", max(2, round(reading.train_fraction * len(train))))
+    source = thinned(source, "validation", reading.validation_rows)
+    return thinned(source, "test", reading.test_rows)
 
 
-def thinned(source: Source, share: float) -> Source:
-    """The source with a share of its training rows only; a smaller share is part of a larger one."""
-    if share == 1:
+def thinned(source: Source, role: str, count: int | None) -> Source:
+    """The source with so many rows of a split at most; fewer of them are part of more."""
+    if count is None or count >= len(source.splits[role]):
         return source
-    train = source.splits["train"]
-    if not isinstance(train, MemorySplit):
-        raise WeftError(f"--train-fraction works on sources held in memory; {source.name} is streamed (raise --memory)")
-    chosen = np.sort(train.order(noise.key(source.config.split_seed, "share"), 0, max(2, round(share * len(train)))))
-    less = MemorySplit(train.table, train.rows[chosen], train.targets[chosen], f"{share:.0%} of {train.origin}")
-    return replace(source, splits={**source.splits, "train": less})
+    less = drawn(source.splits[role], noise.key(source.config.split_seed, "share"), count)
+    return replace(source, splits={**source.splits, role: less})
 
 
 @overload

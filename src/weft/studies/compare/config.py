@@ -1,0 +1,116 @@
+"""What `weft compare` can be asked, and what it means where nothing was said. No torch here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+from tyro.conf import Positional
+
+from weft.data.config import EMBEDDED, AugmentConfig, TransformConfig
+from weft.errors import WeftError
+from weft.training.config import (
+    STRICT,
+    Count,
+    ExecutionConfig,
+    Natural,
+    ObjectiveConfig,
+    OptimisationConfig,
+    Positive,
+    ReadingConfig,
+    seconds,
+)
+
+USUAL_TIME = "15m"  # of a comparison on a source of one's own
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ComparisonConfig:
+    """What to compare, on what, and what is held equal."""
+
+    source: Positional[str] = "digits"
+    """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
+    models: str = "families"
+    """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
+    match: Literal["time", "params", "macs", "none"] | None = None
+    """Quantity held equal: training time, parameters, multiply-adds, or nothing; by default the time, for the embedded
+    sources the parameters."""
+    amount: str | None = None
+    """How much of it: 100k, 1M or 2e6 parameters or multiply-adds, 90s or 4m of training for each run; by default what
+    suits the inputs' size, or the time of the whole."""
+    time: str | None = None
+    """Wall time of the whole comparison, such as 20m; the same command with more time goes on from there. By default
+    15m, unless --match, --epochs, --steps or an embedded source says otherwise."""
+    seeds: Count = 3
+    """Runs of each candidate, at least where a time is given; below 5, verdicts that claim a difference are called
+    preliminary."""
+    trials: Natural | None = None
+    """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0.
+    Where a time is given: settings (rates and sizes) of each candidate, by successive halving; by default 6."""
+    epochs: Positive | None = None
+    """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 300 steps."""
+    steps: Count | None = None
+    """Batches instead of epochs."""
+    controls: bool = True
+    """Include identity and fixed random mixing: what the rest of a token network does without learned mixing."""
+    baseline: bool = True
+    """Include the classical baseline: HOG or TF-IDF with logistic regression."""
+    jobs: Count | None = None
+    """Runs side by side; by default what is measured to be fastest, and one on each core where a time is given."""
+    learning_curve: bool = False
+    """Also train on 10 and 30 % of the training rows."""
+    reading: ReadingConfig = ReadingConfig()
+    transform: TransformConfig = TransformConfig()
+    augment: AugmentConfig = AugmentConfig()
+    optimisation: OptimisationConfig = OptimisationConfig()
+    objective: ObjectiveConfig = ObjectiveConfig()
+    execution: ExecutionConfig = ExecutionConfig()
+
+    def __post_init__(self) -> None:
+        if self.time is not None:
+            seconds(self.time)
+            if self.amount is not None or self.epochs is not None or self.steps is not None:
+                raise WeftError("--time decides how long runs are; leave out --amount, --epochs and --steps")
+        if self.epochs is not None and self.steps is not None:
+            raise WeftError("--epochs and --steps contradict each other; give one of them")
+        if self.match == "time" and (self.epochs is not None or self.steps is not None):
+            raise WeftError("--match time takes its steps from the clock; leave out --epochs and --steps")
+        if self.match == "time" and self.amount is not None:
+            seconds(self.amount)
+        if self.match == "none" and self.amount is not None:
+            raise WeftError("--amount needs --match time, params or macs: what shall be equal?")
+        self.count()
+
+    def count(self) -> float | None:
+        """The amount as a number of parameters or multiply-adds."""
+        return None if self.amount is None or self.match in ("time", "none") else quantity(self.amount)
+
+
+UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def quantity(text: str) -> float:
+    """A number such as 100000, 1e6, 250k, 1.5M or 2G."""
+    unit = UNITS.get(text[-1:], 1.0)
+    try:
+        value = float(text[:-1] if text[-1:] in UNITS else text) * unit
+    except ValueError:
+        value = math.nan
+    if not 1 <= value < math.inf:
+        raise WeftError(f"--amount {text} is not a number of parameters or multiply-adds; write 100000, 250k or 1.5M")
+    return value
+
+
+def decided(asked: ComparisonConfig) -> ComparisonConfig:
+    """What is held equal and for how long, where nothing was said about it."""
+    if asked.time is not None:
+        return asked if asked.match is not None else replace(asked, match="time")
+    if asked.match == "time" and asked.amount is None:
+        return replace(asked, time=USUAL_TIME)
+    if asked.match is not None:
+        return asked
+    if asked.source in EMBEDDED or asked.epochs is not None or asked.steps is not None or asked.amount is not None:
+        return replace(asked, match="params")
+    return replace(asked, match="time", time=USUAL_TIME)

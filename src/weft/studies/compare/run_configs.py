@@ -1,0 +1,68 @@
+"""The configuration of each run of a comparison. No torch here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from weft.data.config import EMBEDDED
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.rate_search import short_run_rate
+from weft.training.config import DurationConfig, RunConfig, batch_for
+
+STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
+EPOCHS = 10
+BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
+EVALUATIONS = 15  # points of a run's curve on the validation split
+SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
+
+
+def run_config(
+    asked: ComparisonConfig, candidate: Candidate | None, seed: int, rows: int, steps: int | None = None
+) -> RunConfig:
+    """The configuration of one run, of as many steps as were asked for unless told otherwise."""
+    steps = steps or steps_of(asked, rows)
+    evaluations = replace(asked.execution, eval_every=steps_per_evaluation(asked, steps, rows))
+    return RunConfig(
+        source=asked.source,
+        model=candidate.model if candidate else "",
+        network=candidate.network if candidate else {},
+        seed=seed,
+        reading=asked.reading,
+        transform=asked.transform,
+        augment=asked.augment,
+        optimisation=replace(asked.optimisation, lr=asked.optimisation.lr or short_run_rate(asked.optimisation.opt)),
+        objective=asked.objective,
+        duration=DurationConfig(steps=steps),
+        execution=evaluations,
+    )
+
+
+def steps_of(asked: ComparisonConfig, rows: int) -> int:
+    """Steps of every run, the same on any share of the rows."""
+    if asked.steps is not None:
+        return asked.steps
+    an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
+    if asked.epochs is not None:
+        return max(1, math.ceil(asked.epochs * an_epoch))
+    return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
+
+
+def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
+    """Steps between evaluations, in whole epochs, that give a curve of about fifteen points."""
+    an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
+    return an_epoch * max(1, round(steps / an_epoch / EVALUATIONS))
+
+
+def with_batch(asked: ComparisonConfig, rows: int) -> ComparisonConfig:
+    """A batch that the training rows, or the smallest part of them in a learning curve, hold several times."""
+    if asked.optimisation.batch_size is not None:
+        return asked
+    fewest = max(2, int(rows * (min(SHARES) if asked.learning_curve else 1)))
+    size = batch_for(fewest, BATCHES, SMALLEST, BATCH)
+    return replace(asked, optimisation=replace(asked.optimisation, batch_size=size))
+
+
+def with_fraction(config: RunConfig, share: float) -> RunConfig:
+    return config if share == 1 else replace(config, reading=replace(config.reading, train_fraction=share))

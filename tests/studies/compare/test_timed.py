@@ -1,0 +1,174 @@
+"""A comparison in a given time: how it is laid out, what it keeps, and that it ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from studies.fabricated import asked, make_study
+from weft.errors import WeftError
+from weft.studies.compare import timed
+from weft.studies.compare.comparison import compare
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.pace import LADDER, SHORTER, Pace, Stages, lay_out, work
+from weft.studies.compare.timed import Clock, Gate, State, in_words, question_of, read_state
+from weft.studies.engine.runner import Pool, run_jobs
+from weft.studies.results.load import collect
+
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
+FAST, SLOW = Pace(0.01, 0.05, 0.1), Pace(0.2, 0.5, 1.0)
+
+
+def test_seconds_become_steps_and_their_evaluations_take_a_small_part():
+    assert FAST.steps(2.0) == 200 and SLOW.steps(0.05) == 1
+    assert FAST.evaluations(2.1) == 6 and FAST.evaluations(60.0) == 10 and SLOW.evaluations(1.0) == 1
+    assert FAST.interval(2.0) * FAST.evaluations(2.0) >= 200
+    assert FAST.seconds(2.0) > FAST.seconds(2.0, tested=False) > 2.0
+
+
+@pytest.mark.parametrize("left", [20.0, 60.0, 300.0, 900.0, 7200.0])
+@pytest.mark.parametrize("paces", [[FAST] * 8, [FAST] * 4 + [SLOW] * 4])
+def test_what_is_laid_out_fits_and_twice_as_much_would_not(left: float, paces: list[Pace]):
+    stages = lay_out(paces, left, left / 5, 2, 3, 6, longest=1e9)
+    assert stages is not None
+    assert work(paces, stages) / 2 <= left
+    longer = replace(stages, full=stages.full * LADDER, first=stages.first * LADDER)
+    assert work(paces, longer) / 2 > left
+    assert stages.first <= stages.full / SHORTER
+    assert stages.seeds == 3 or left < 60
+
+
+def test_short_times_have_fewer_settings_then_fewer_seeds_then_nothing():
+    paces = [FAST] * 8
+    found = [lay_out(paces, left, left / 5, 2, 3, 6, 1e9) for left in (900.0, 60.0, 20.0, 8.0, 1.0)]
+    assert [stages and (stages.settings, stages.seeds) for stages in found] == [(6, 3), (3, 3), (1, 3), (1, 1), None]
+
+
+def test_no_run_is_longer_than_many_passes_take():
+    stages = lay_out([FAST], 1e6, 1e5, 1, 3, 6, longest=100.0)
+    assert stages is not None and stages.full == 64.0
+
+
+def test_the_first_leaderboard_is_early_even_where_full_runs_are_long():
+    paces = [SLOW] * 8
+    stages = lay_out(paces, 850.0, 60.0, 2, 3, 1, 1e9)
+    assert stages is not None and sum(pace.seconds(stages.first) for pace in paces) / 2 <= 60.0
+
+
+def test_a_gate_lets_in_what_ends_in_time_and_learns_from_what_took_longer(tmp_path: Path):
+    clock = Clock(100.0, 0.0, time.perf_counter() - 70.0)
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=1)
+    gate = Gate(clock, lambda job: 10.0)
+    assert gate.admits(study.jobs[0]) and 0 < gate.patience() < 30
+    gate.ended(study.jobs[0], 40.0)
+    assert not gate.admits(study.jobs[0]) and clock.slowness() == 4.0
+
+
+class Closed:
+    """Admits nothing."""
+
+    def admits(self, job: object) -> bool:
+        return False
+
+    def ended(self, job: object, took: float) -> None:
+        raise AssertionError("nothing was begun")
+
+    def patience(self) -> float:
+        return 0.0
+
+
+def test_what_is_not_admitted_is_left_and_told(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=2)
+    (study.run_folder(study.jobs[1]).path / "record.json").unlink()
+    with Pool(1) as pool:
+        assert run_jobs(study, pool, study.jobs, lambda sentence: None, Closed()) == [study.jobs[1]]
+
+
+def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
+    class Impatient(Closed):
+        def admits(self, job: object) -> bool:
+            return True
+
+        def patience(self) -> float:
+            return 0.3
+
+    said: list[str] = []
+    study = compare(asked(models="mlp", seeds=1, baseline=False, steps=2), tmp_path, "", said.append)
+    longer = replace(study.jobs[0].config, duration=replace(study.jobs[0].config.duration, steps=10**7))
+    study = replace(study, jobs=[replace(study.jobs[0], config=longer)])
+    with Pool(1) as pool:
+        assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
+    assert "time is up: mlp saved on the way" in said[-1] and not study.done(study.jobs[0])
+
+
+QUESTION = asked(models="mlp,resnet8_cifar", match="time", amount="0.4s", steps=None, seeds=2, trials=3)
+
+
+def test_each_candidate_gets_as_much_time_and_as_many_settings_and_nothing_is_done_twice(tmp_path: Path):
+    said: list[str] = []
+    study = compare(QUESTION, tmp_path, "weft compare", said.append)
+    records = {path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("runs/*/record.json")}
+    judged = [r["config"]["objective"]["judged_on"] for r in records.values() if "+" not in r["config"]["model"]]
+    assert judged.count("validation") == 2 * 2, "two other rates of each candidate never see the test split"
+    results = collect(tmp_path).results
+    assert sorted((r.candidate, r.seed) for r in results if r.candidate != "hog+logistic") == [
+        ("resnet8_cifar", 0), ("resnet8_cifar", 1), ("mlp", 0), ("mlp", 1)
+    ]  # fmt: skip
+    assert all(result.finished for result in results) and len(results) == 5
+    for name in ("mlp", "resnet8_cifar"):
+        lengths = {r.record["steps"] for r in results if r.candidate == name and r.record}
+        assert len(lengths) == 1, "seeds have as many steps"
+    assert any(line.startswith("so far: ") for line in said)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/record.json")}
+    again = compare(QUESTION, tmp_path, "weft compare", said.append)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/record.json")} == before
+    assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
+    more = compare(replace(QUESTION, seeds=3), tmp_path, "weft compare", said.append)
+    assert len(more.jobs) == len(study.jobs) + 2
+
+
+def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    began: list[float] = []
+
+    def admits(gate: Gate, job: object) -> bool:
+        began.append(0.0)
+        return len(began) <= 3  # the runs of the first leaderboard
+
+    monkeypatch.setattr(Gate, "admits", admits)
+    monkeypatch.setattr(Gate, "patience", lambda gate: 600.0)
+    monkeypatch.setattr(timed.TimedComparison, "laid_out", lambda self: Stages(0.1, 0.4, 3, 2))
+    said: list[str] = []
+    question = asked(models="mlp,resnet8_cifar", match="time", amount=None, time="30s", steps=None, seeds=2)
+    study = compare(question, tmp_path, "", said.append)
+    assert "time is up before every candidate has had a full run" in " ".join(said)
+    assert {(r.candidate, r.seed, r.finished) for r in collect(tmp_path).results} == {
+        ("mlp", 0, True), ("resnet8_cifar", 0, True), ("hog+logistic", 0, True)
+    }  # fmt: skip
+    assert study.budget == "0.1 s of training each"
+
+
+def test_a_time_too_short_for_a_step_of_each_is_refused_with_one_that_would_do(tmp_path: Path):
+    with pytest.raises(WeftError, match=r"too short for a step of each of 2 candidates; give at least \d"):
+        compare(replace(QUESTION, amount=None, time="0.1s"), tmp_path, "", lambda sentence: None)
+
+
+def test_more_time_keeps_what_was_measured_and_another_question_begins_anew(tmp_path: Path):
+    question = ComparisonConfig(source="photos", time="5m")
+    longer = replace(question, time="10m", seeds=5)
+    other = replace(question, models="mlp")
+    assert question_of(question) == question_of(longer) != question_of(other)
+    stored = State(question_of(question), 50_000.0, 12.0)
+    (tmp_path / timed.FILE).write_text(json.dumps(stored.__dict__))
+    assert read_state(tmp_path, longer) == stored
+    assert read_state(tmp_path, other) == State(question_of(other))
+    (tmp_path / timed.FILE).write_text("{")
+    assert read_state(tmp_path, longer).spent == 0.0
+
+
+def test_times_in_words():
+    assert [in_words(value) for value in (0.5, 30.0, 600.0, 9000.0)] == ["0.5 s", "30 s", "10 min", "2.5 h"]
