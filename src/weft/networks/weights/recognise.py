@@ -7,6 +7,7 @@ and images of another size are no difference: the first is replaced, the second 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from math import log
 
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from weft.errors import WeftError
 from weft.networks.base.backbone import TokenNetwork
 from weft.networks.base.network import Network
 from weft.networks.config import ImageTokensConfig, NetworkConfig
+from weft.networks.listing import listing
 from weft.networks.registry import REGISTRY, named
 from weft.networks.weights.files import Checkpoint, some
 from weft.networks.weights.load import FOREIGN, classes_of, layout_of, plainly_named
@@ -22,6 +24,7 @@ from weft.networks.weights.own import OWN
 from weft.networks.weights.resizing import stored_layout
 from weft.networks.weights.rules import Adapter
 
+APART, TRIED = 3.0, 16  # times as many parameters, by a head of other classes; networks that are laid out and compared
 HEADS = ("head.", "head_dist.")
 
 
@@ -31,9 +34,7 @@ def recognised_config(checkpoint: Checkpoint, model: str = "") -> tuple[str, Net
         named(model)  # refused, with the nearest, if there is none
     adapter = layout_of(checkpoint) or OWN
     checkpoint = plainly_named(checkpoint, adapter)
-    names = (
-        [model] if model else [name for name in REGISTRY if has_head(REGISTRY[name]) and adapter.fits(REGISTRY[name])]
-    )
+    names = [model] if model else alike(adapter, sum(tensor.numel() for tensor in checkpoint.tensors.values()))
     tried = []
     for name in names:
         config, wrong = compared(adapter, checkpoint, REGISTRY[name])
@@ -85,9 +86,14 @@ def translated_shapes(adapter: Adapter, checkpoint: Checkpoint, network: Network
     }
 
 
-def has_head(config: NetworkConfig) -> bool:
-    """Whether a network can tell classes apart; one makes images of images."""
-    return config.family != "filternet"
+def alike(adapter: Adapter, numbers: int) -> list[str]:
+    """Named sizes that the layout may hold, of nearly as many parameters: the nearest first, and not all of them."""
+
+    def away(name: str) -> float:
+        return abs(log(listing().costs[name][0] / max(1, numbers)))
+
+    fitting = (name for name, size in REGISTRY.items() if size.family != "filternet" and adapter.fits(size))
+    return sorted((name for name in fitting if away(name) < log(APART)), key=away)[:TRIED]
 
 
 def bodies(network: Network) -> list[str]:

@@ -107,8 +107,7 @@ def read_start(path: str, model: str = "", pickled: bool = False) -> Start:
         )
     if not is_described(folder):
         return bare_start(folder, model, pickled)
-    if model:
-        raise WeftError(f"{folder} says itself which network it holds; leave out --model {model}")
+    refuse_model(folder, model)
     if is_run(folder):
         check_weights(folder)
         start = Start(folder, read_metadata(folder)[1], transforms.load(folder))
@@ -131,6 +130,11 @@ def is_described(folder: Path) -> bool:
     return folder.is_dir() and any((folder / name).is_file() for name in ("config.json", "run.yaml"))
 
 
+def refuse_model(path: Path, model: str) -> None:
+    if model:
+        raise WeftError(f"{path} says itself which network it holds; leave out --model {model}")
+
+
 def bare_start(path: Path, model: str, pickled: bool) -> Start:
     """Weights without a description: the network is told by their tensors."""
     if path.is_dir():
@@ -138,6 +142,7 @@ def bare_start(path: Path, model: str, pickled: bool) -> Start:
     checkpoint = read(path, unsafe_pickle=pickled)
     notes: tuple[str, ...] = ()
     if own.is_own(checkpoint.config):
+        refuse_model(path, model)
         config = stored_config(checkpoint)
     else:
         name, config = recognised_config(checkpoint, model)
