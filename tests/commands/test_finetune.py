@@ -46,7 +46,7 @@ def test_a_frozen_encoder_from_data_to_prediction(
     ("words", "sentence"),
     [
         (["finetune"], "say what to start from"),
-        (["finetune", "nowhere", "digits"], "not a folder"),
+        (["finetune", "nowhere", "digits"], "there is no file or folder"),
         (["finetune", "ENCODER", "digits"], "holds images"),
         (["finetune", "ENCODER", "DATA", "--model", "all"], "add --frozen"),
         (["finetune", "ENCODER", "DATA", "--seeds", "0"], "--seeds"),

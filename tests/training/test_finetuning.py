@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentenc
         open_finetuning(configure(encoder, **changes)).batches("test")
 
 
-@pytest.mark.parametrize(("start", "sentence"), [("nowhere", "not a folder"), ("", "say what to start from")])
+@pytest.mark.parametrize(("start", "sentence"), [("nowhere", "there is no file or folder"), ("", "say what to start from")])
 def test_a_start_that_is_not_there(start: str, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
         open_finetuning(replace(configure(Path(start)), start=start))
@@ -364,5 +364,5 @@ def test_a_name_that_pip_brings_can_be_started_from(tmp_path: Path, monkeypatch:
 
 
 def test_a_start_that_is_nowhere_names_what_pip_brings() -> None:
-    with pytest.raises(WeftError, match=r"is not a folder; .* that pip brings trained: efficientnet_lite0, minilm_l6"):
+    with pytest.raises(WeftError, match=r"no file or folder .* that pip brings trained: efficientnet_lite0, minilm_l6"):
         read_start("efficientnet_lite9")

@@ -6,7 +6,7 @@ that two processes with half a batch each compute what one process computes. (to
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, distributed, nn
@@ -37,7 +37,15 @@ def sum_over_ranks(x: Tensor) -> Tensor:
 
 
 class _OverRanks(nn.modules.batchnorm._BatchNorm):
-    """Batch norm over axis 1 of (batch, channels, …), with statistics over all ranks while training."""
+    """Batch norm over axis 1 of (batch, channels, …), with statistics over all ranks while training.
+
+    One that is `held` keeps the statistics it has, and uses them in training too; its scale and shift are learnt still.
+    """
+
+    held = False
+
+    def train(self, mode: bool = True) -> Self:
+        return super().train(mode and not self.held)
 
     def forward(self, x: Tensor) -> Tensor:
         if not (self.training and several_ranks()):
@@ -60,6 +68,19 @@ class _OverRanks(nn.modules.batchnorm._BatchNorm):
         self.num_batches_tracked += 1
         self.running_mean.lerp_(mean, self.momentum)
         self.running_var.lerp_(variance, self.momentum)
+
+
+def hold_statistics(network: nn.Module) -> bool:
+    """Let all batch norms keep the statistics they were trained with; whether there are any.
+
+    A few small batches of other data would replace what many large ones have measured, and a network that is tuned
+    with the statistics of a batch is used with others.
+    """
+    norms = [module for module in network.modules() if isinstance(module, _OverRanks)]
+    for norm in norms:
+        norm.held = True
+        norm.eval()
+    return bool(norms)
 
 
 class BatchNorm1d(_OverRanks):

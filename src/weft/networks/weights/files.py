@@ -142,7 +142,7 @@ def read_pickle(path: Path, unsafe_pickle: bool) -> dict[str, Tensor]:
     if not unsafe_pickle:
         raise WeftError(
             f"{path} is a pickle, which weft does not open by itself; use a .safetensors file, or say "
-            "unsafe_pickle=True if you trust where it comes from"
+            "unsafe_pickle=True (--unsafe-pickle) if you trust where it comes from"
         )
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)

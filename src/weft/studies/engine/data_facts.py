@@ -17,6 +17,7 @@ from weft.nn.losses import outputs_for
 from weft.studies.compare.candidates import Facts
 from weft.training.config import ReadingConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
+from weft.training.finetuning.sizing import of_weights
 from weft.training.finetuning.start import read_start
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.prepare import open_data as open_corpus_data
@@ -66,7 +67,8 @@ def facts_of(config: AnyConfig) -> Facts:
         return facts_of_corpus(config)
     found = facts_of_labelled(config)
     if isinstance(config, FinetuneConfig):  # other weights to start from make another run
-        return replace(found, fingerprint=f"{found.fingerprint}+{read_start(config.start).fingerprint}")
+        start = read_start(config.start, of_weights(config), config.unsafe_pickle)
+        return replace(found, fingerprint=f"{found.fingerprint}+{start.fingerprint}")
     return found
 
 

@@ -66,7 +66,7 @@ def vector_store(tokens: TokenStore, config: EncoderConfig, about: str, say: Say
     parts = []
     for first in range(0, len(tokens.lengths), PART):
         part = cut(tokens, first, min(first + PART, len(tokens.lengths)))
-        build = progress.watched(partial(built, part, encoder), first, part)
+        build = progress.watched(partial(built, part, encoder), first, len(part.lengths))
         parts.append(cache.get(part_key(part, config), f"embeddings of {about}, texts {first:,} on", build)["vectors"])
     return VectorStore(parts, tokens.offsets)
 
@@ -108,27 +108,25 @@ def of_one_length(lengths: Index) -> Iterator[Index]:
 
 
 class Progress:
-    """Says how far the embedding of many texts has come, every few seconds, and only if there is something to do."""
+    """Says how far the reading of many inputs has come, every few seconds, and only if there is something to do."""
 
     PAUSE = 5.0
 
-    def __init__(self, about: str, total: int, say: Say) -> None:
-        self.about, self.total, self.say = about, total, say
+    def __init__(self, about: str, total: int, say: Say, what: str = "texts", verb: str = "embedding") -> None:
+        self.about, self.total, self.say, self.what, self.verb = about, total, say, what, verb
         self.started: float | None = None
         self.done, self.last = 0, 0.0
 
-    def watched(
-        self, build: Callable[[], dict[str, Tensor]], first: int, part: TokenStore
-    ) -> Callable[[], dict[str, Tensor]]:
-        """`build`, with a word before and after it."""
+    def watched(self, build: Build, first: int, count: int) -> Build:
+        """`build`, which makes `count` of them from `first` on, with a word before and after it."""
 
         def told() -> dict[str, Tensor]:
             if self.started is None:
                 self.started = self.last = time.perf_counter()
-                self.say(f"embedding {self.about} once: {self.total - first:,} of {self.total:,} texts to go")
+                self.say(f"{self.verb} {self.about} once: {self.total - first:,} of {self.total:,} {self.what} to go")
             found = build()
-            self.done += len(part.lengths)
-            self._tell(first + len(part.lengths), time.perf_counter())
+            self.done += count
+            self._tell(first + count, time.perf_counter())
             return found
 
         return told
@@ -138,7 +136,7 @@ class Progress:
         if now - self.last > self.PAUSE or reached == self.total:
             self.last = now
             left = (now - self.started) / self.done * (self.total - reached)
-            self.say(f"embedded {reached:,} of {self.total:,} texts, {duration(left)} left")
+            self.say(f"{reached:,} of {self.total:,} {self.what}, {duration(left)} left")
 
 
 def tell(sentence: str) -> None:

@@ -12,6 +12,8 @@ from weft.training.config import STRICT, Count, NotNegative, OptimisationConfig,
 
 USUAL_EPOCHS = 3  # Devlin et al. 2018 use 2 to 4
 LINEAR = "linear probe"  # what is put on a frozen encoder when no network is named
+PROBE_EPOCHS, PROBE_RATE = 5, 1e-4  # of a linear probe on features of images: it starts from logistic regression
+IMAGE_EPOCHS = 8  # of a whole image network
 RATE_SHARE = 0.1  # of an optimiser's usual rate: a trained network must keep what it knows
 
 
@@ -20,7 +22,8 @@ class ThawingConfig:
     """What of the trained network moves, and how fast."""
 
     frozen: bool = False
-    """Leave the encoder as it is, compute its embeddings once and train --model on them (a linear probe without it)."""
+    """Leave the trained network as it is, compute its features once and train a linear probe on them; on the embeddings
+    of text, --model where it is given."""
     layers: tuple[Count, ...] = ()
     """With --frozen: blocks whose outputs are taken, side by side, counted from 1; by default the last."""
     layer_decay: Share = 0.9
@@ -36,7 +39,9 @@ class FinetuneConfig(RunConfig):
     kind: ClassVar[str] = "finetune"
 
     start: Suppress[str] = ""
-    """Run folder of weft, or folder in the Hugging Face layout, to start from."""
+    """Run folder of weft, folder or file of weights, hub:NAME, or name of a trained network, to start from."""
+    unsafe_pickle: bool = False
+    """Open weights that are a pickle (.pth, .bin), as weights alone, if you trust where they come from."""
     thawing: ThawingConfig = ThawingConfig()
     optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01, sched="linear")
     patience: Count | None = None

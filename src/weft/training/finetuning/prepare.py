@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source
-from weft.data.transform.transforms import TextTransform
+from weft.data.open.splits import MemorySplit
+from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
 from weft.networks.base.network import Network
-from weft.networks.config import CARRIED
+from weft.networks.config import CARRIED, MLPConfig, NetworkConfig
 from weft.nn.initialisation import seeded
+from weft.nn.norm import hold_statistics
+from weft.training.config import DurationConfig
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.carried import carry
-from weft.training.finetuning.config import FinetuneConfig
+from weft.training.features.linear import Scale, feature_batches, solved_head
+from weft.training.features.store import FrozenNetwork, features_of
+from weft.training.finetuning.config import IMAGE_EPOCHS, PROBE_EPOCHS, PROBE_RATE, FinetuneConfig
 from weft.training.finetuning.layers import layered_groups
 from weft.training.finetuning.lengths import cut_note
-from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, size_network, transform_of
+from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, of_weights, size_network, transform_of
 from weft.training.finetuning.start import Start, read_start
 from weft.training.inference.evaluate import Loading
 from weft.training.inference.predictor import Predictor
 from weft.training.optim.optimisers import Groups
 from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
+from weft.training.run.settings import augmentation_for
+
+PROBED_ROWS = 20_000  # training images beyond which looking at all of them first takes long
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,10 @@ class FinetuneInputs(LabelledInputs):
 
     config: FinetuneConfig
     start: Start = field(kw_only=True)
+
+    @property
+    def notes(self) -> list[str]:
+        return [*super().notes, *self.start.notes]
 
     @property
     def fingerprint(self) -> str:
@@ -45,11 +61,37 @@ class FinetuneInputs(LabelledInputs):
 
     def create(self) -> Network:
         network = create_network(self.network, self.config.seed)
-        if encoder_of(self.network) is None:
-            self.start.fill(network)
-            with seeded(self.config.seed):
-                network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
+        if encoder_of(self.network) is not None:
+            return network
+        self.start.fill(network)
+        with seeded(self.config.seed):
+            network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
+        if isinstance(self.transform, ImageTransform):
+            self._put_head(network)
+            hold_statistics(network)
         return network
+
+    def _put_head(self, network: Network) -> None:
+        """Start from the linear probe: a head of chance would first undo what the layers below it know."""
+        if not self.probed or (found := solved_head(self.source, self.frozen, self.network.num_classes)) is None:
+            return
+        with torch.no_grad():
+            for own, value in zip((network.head.weight, network.head.bias), found, strict=True):
+                own.copy_(value)  # type: ignore[operator]
+
+    @cached_property
+    def frozen(self) -> FrozenNetwork:
+        """The trained network whose features a linear probe reads."""
+        assert isinstance(self.transform, ImageTransform)
+        network = create_network(self.network, self.config.seed)
+        self.start.fill(network)
+        return FrozenNetwork(network, self.transform, self.start.fingerprint)
+
+    @property
+    def probed(self) -> bool:
+        """Whether the head starts from a linear probe: of as many images as it takes minutes to look at, in memory."""
+        train = self.source.splits["train"]
+        return isinstance(train, MemorySplit) and len(train) <= PROBED_ROWS and linear_head(self.network)
 
     def groups(self, core: Network) -> Groups:
         decay, thawing = self.config.optimisation.weight_decay, self.config.thawing
@@ -78,21 +120,96 @@ class FinetuneInputs(LabelledInputs):
         return {**super().described(), "notes": self.notes, "start": start}
 
 
+@dataclass(frozen=True)
+class LinearProbeInputs(FinetuneInputs):
+    """What a linear probe of a frozen image network works with: its cached features. The network that is kept is whole,
+    with the trained head on it."""
+
+    def create(self) -> Network:
+        width, outputs = self.frozen.network.head_inputs, self.network.num_classes
+        probe = create_network(MLPConfig(hidden=(), in_features=width, num_classes=outputs), self.config.seed)
+        if self.probed and (found := solved_head(self.source, self.frozen, outputs)) is not None:
+            weight, bias = self.scale.scaled(*found)
+            probe.load_state_dict({"head.weight": weight, "head.bias": bias})
+        return probe
+
+    @cached_property
+    def scale(self) -> Scale:
+        return Scale.of(features_of(self.source, "train", self.frozen).x)
+
+    def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
+        name = reported(self.config, self.source) if role == "test" else role
+        size, seed = self.config.optimisation.batch, self.config.seed
+        return feature_batches(self.source, name, self.frozen, batch_size=size, seed=seed, rank=rank, world=world)
+
+    def save_transform(self, folder: Path) -> None:
+        self.transform.save(folder)
+
+    def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
+        if weights is not None:
+            weight, bias = self.scale.unscaled(weights["head.weight"].cpu(), weights["head.bias"].cpu())
+            weights = {**self.frozen.network.state_dict(), "head.weight": weight, "head.bias": bias}
+        super().keep(folder, weights, outputs, targets)
+
+
+def linear_head(network: NetworkConfig) -> bool:
+    """Whether outputs are a linear function of what `forward_head` pools; a distilled ViT has two heads."""
+    return network.family not in ("deit", "foreign", "filternet")
+
+
 def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: Any = None) -> FinetuneInputs:
     """Open what is started from and the source, check that they fit, and size the network to both."""
     check_asked(config)
     carried = folder is not None and config.thawing.frozen and (folder / CARRIED).is_dir()
-    start = read_start(str(folder / CARRIED) if folder is not None and carried else config.start)
+    start = (
+        read_start(str(folder / CARRIED))
+        if folder is not None and carried
+        else read_start(config.start, of_weights(config), config.unsafe_pickle)
+    )
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
-    transform = transform_of(config, start, source)
+    transform, reasons = transform_of(config, start, source)
     objective = objective_of(source, config.objective)
+    network = size_network(config, start, source, transform)
+    if isinstance(transform, ImageTransform):
+        config, more = settle_images(config, source, transform)
+        if config.thawing.frozen and not linear_head(network):
+            raise WeftError(f"a {network.family} network has no single linear head to probe; leave out --frozen")
+        kind = LinearProbeInputs if config.thawing.frozen else FinetuneInputs
+        return kind(config, source, transform, network, objective, (*reasons, *more), start=start)
     remarks = [
         *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
         start.seen(source.modality),
     ]
-    network = size_network(config, start, source, transform)
     return FinetuneInputs(config, source, transform, network, objective, tuple(filter(None, remarks)), start=start)
+
+
+def settle_images(
+    config: FinetuneConfig, source: Source, transform: ImageTransform
+) -> tuple[FinetuneConfig, list[str]]:
+    """Length, rate and augmentation of a run on images where they are not given, and why."""
+    frozen, reasons = config.thawing.frozen, []
+    if config.duration == DurationConfig():
+        epochs = PROBE_EPOCHS if frozen else IMAGE_EPOCHS
+        config = replace(config, duration=DurationConfig(epochs=epochs))
+    if frozen:
+        if any(value not in (None, False, 0.0, "none") for value in mixing(config)):
+            raise WeftError("--frozen computes the features of each image once, unchanged; leave augmentation out")
+        if config.optimisation.lr is None:
+            config = replace(config, optimisation=replace(config.optimisation, lr=PROBE_RATE))
+        reasons.append("the network stays as it is: a linear probe is trained on its features, which are kept")
+    else:
+        changes, why = augmentation_for(config, source, transform, len(source.splits["train"]))
+        config = replace(config, augment=replace(config.augment, **changes)) if changes else config
+        reasons += [why] if why else []
+    return config, reasons
+
+
+def mixing(config: FinetuneConfig) -> list[Any]:
+    """What of the augmentation was asked for."""
+    asked = config.augment
+    names = ("resized_crop", "crop_padding", "flip", "color_jitter", "policy", "reprob", "mixup", "cutmix")
+    return [getattr(asked, name) for name in (*names, "augmentation")]
 
 
 def judged(config: FinetuneConfig, source: str | None, split: str | None) -> str | None:

@@ -7,17 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from weft.data.open.source import Source
-from weft.data.transform.fit import fit, fitting_length
-from weft.data.transform.transforms import TextTransform, Transform
+from weft.data.transform.fit import fitting_length, image_shapes
+from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
 from weft.errors import WeftError, nearest
-from weft.networks.config import EncoderConfig, ImageConfig, NetworkConfig, TextTokensConfig
-from weft.networks.registry import REGISTRY, configured, list_models
+from weft.networks.config import EncoderConfig, NetworkConfig, SideMismatch, TextTokensConfig
+from weft.networks.registry import REGISTRY, configured, list_models, network_class
 from weft.nn.losses import outputs_for
 from weft.training.embeddings.heads import PROBE
 from weft.training.finetuning.config import FinetuneConfig, name_of
 from weft.training.finetuning.start import Start
 from weft.training.run.inputs import INPUT, plural
 
+LARGE = 128  # px of images above which a network's own side is not cheap
+ENLARGED = 6 / 7  # of it is what smaller images are enlarged to, 192 px for 224: a quarter less time
+STRIDE = 32
 PROBED = "control_identity_text_tiny"  # what a linear probe is written as: no blocks, so nothing is mixed
 
 
@@ -26,10 +29,8 @@ def check_asked(config: FinetuneConfig) -> None:
     if not config.source:
         raise WeftError("say what to learn: weft finetune RUN_OR_FOLDER DATA (sst2, for instance, or a folder)")
     thawing = config.thawing
-    if config.model not in {"", name_of(replace(config, model=""))}:
-        if not thawing.frozen:
-            raise WeftError(f"--model {config.model} is put on a frozen encoder; add --frozen, or leave --model out")
-        configured(config.model)  # raises, naming the nearest, if there is none
+    if model := asked_model(config):
+        configured(model)  # raises, naming the nearest, if there is none
     if thawing.layers and not thawing.frozen:
         raise WeftError("--layers chooses what a frozen encoder gives; add --frozen")
     if thawing.frozen and thawing.thaw_epochs:
@@ -38,6 +39,21 @@ def check_asked(config: FinetuneConfig) -> None:
         raise WeftError("--thaw-epochs works in one process: several must agree on what moves; leave it out")
     if config.optimisation.opt == "muon" and not thawing.frozen and thawing.layer_decay != 1:
         raise WeftError("--opt muon keeps one rate for all layers; use --layer-decay 1, or --opt adamw")
+
+
+def asked_model(config: FinetuneConfig) -> str:
+    """The network that --model names, "" where the run is only called after what it starts from."""
+    return "" if config.model == name_of(replace(config, model="")) else config.model
+
+
+def of_weights(config: FinetuneConfig) -> str:
+    """The network that bare weights are said to be of; on a frozen encoder of text --model is put instead."""
+    model = asked_model(config)
+    if model and REGISTRY[model].input == "image":
+        return model
+    if model and not config.thawing.frozen:
+        raise WeftError(f"--model {model} is put on a frozen encoder; add --frozen, or leave --model out")
+    return ""
 
 
 def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
@@ -52,21 +68,42 @@ def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
         raise WeftError(
             f"{start.folder} stands on another encoder; start from that one, {config.start} has none itself"
         )
+    if config.thawing.layers and wanted == "image":
+        raise WeftError("--layers chooses blocks of an encoder of text; for images leave it out")
     size, rows = config.optimisation.batch, len(source.splits["train"])
     if size > rows:
         raise WeftError(f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows}")
 
 
-def transform_of(config: FinetuneConfig, start: Start, source: Source) -> Transform:
-    """What the trained network was trained with, at most as long as asked for; for foreign images, fitted."""
+def transform_of(config: FinetuneConfig, start: Start, source: Source) -> tuple[Transform, list[str]]:
+    """What the trained network was trained with, in a length or an image side that suits the data, and why."""
     if isinstance(start.transform, TextTransform):
         length = config.transform.max_length or fitting_length(source.splits["train"], start.transform.tokenizer)
-        return replace(start.transform, max_length=min(start.transform.max_length, length))
-    if start.transform is not None:
-        return start.transform
-    assert isinstance(start.network, ImageConfig)
-    channels: Any = start.network.in_chans
-    return fit(source, replace(config.transform, img_size=start.network.img_size[0], channels=channels))
+        return replace(start.transform, max_length=min(start.transform.max_length, length)), []
+    if not isinstance(start.transform, ImageTransform):
+        return start.transform, []
+    side, reasons = side_for(config, start, source)
+    crop = config.transform.crop if config.transform.crop != 1 else start.transform.crop
+    return replace(start.transform, size=side, crop=crop, max_pixels=config.transform.max_pixels), reasons
+
+
+def side_for(config: FinetuneConfig, start: Start, source: Source) -> tuple[int, list[str]]:
+    """The side of images: that of the trained network, somewhat less where smaller ones are enlarged to it."""
+    assert isinstance(start.transform, ImageTransform)
+    trained = start.transform.size
+    if config.transform.img_size is not None:
+        return config.transform.img_size, []
+    shorter = sorted(min(shape[1:]) for shape in image_shapes(source).elements())
+    own = shorter[len(shorter) // 2]
+    free = getattr(network_class(start.network.family), "any_side", False)
+    if own >= trained or not free or trained < LARGE:
+        side = trained
+    else:
+        side = max(own, round(trained * ENLARGED / STRIDE) * STRIDE)
+    if own == side:
+        return side, []
+    how = "enlarged from" if own < side else "from"
+    return side, [f"images of {side} px, {how} {own}: {start.name} was trained at {trained} px (--img-size)"]
 
 
 def size_network(config: FinetuneConfig, start: Start, source: Source, transform: Transform) -> NetworkConfig:
@@ -74,20 +111,25 @@ def size_network(config: FinetuneConfig, start: Start, source: Source, transform
     shape: dict[str, Any] = {"num_classes": outputs_for(source.task, len(source.classes))}  # type: ignore[arg-type]
     if isinstance(transform, TextTransform):
         shape["max_length"] = transform.max_length
-    if config.thawing.frozen:
+    if config.thawing.frozen and start.network.input == "text":
         return on_encoder(config, start, shape)
+    if isinstance(transform, ImageTransform):
+        shape["img_size"] = (transform.size, transform.size)
     known = vars(start.network)
     for name in config.network:
         if name not in known:
             raise WeftError(f"{start.name} has no setting {name!r}; {nearest(name, known)}")
-    return start.network.replaced(**{**shape, **config.network})
+    try:
+        return start.network.replaced(**{**shape, **config.network})
+    except SideMismatch as error:
+        raise WeftError(f"{error} (--img-size sets the side)") from error
 
 
 def on_encoder(config: FinetuneConfig, start: Start, shape: dict[str, Any]) -> NetworkConfig:
     """The network `--model` on the embeddings of the trained one, or a linear probe."""
     below = start.network
     if not isinstance(below, TextTokensConfig):
-        raise WeftError(f"--frozen needs an encoder of text; {start.folder} holds a {below.family} network")
+        raise WeftError(f"--frozen needs an encoder such as BERT; {start.folder} holds a {below.family} network")
     model = config.model if config.model in REGISTRY else PROBED
     if not isinstance(REGISTRY[model], TextTokensConfig):
         fitting = [name for name in list_models("*text*") if isinstance(REGISTRY[name], TextTokensConfig)]

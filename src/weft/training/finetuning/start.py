@@ -1,5 +1,5 @@
-"""What fine-tuning starts from: a run folder of weft, or one in the Hugging Face layout with its own tokenizer, or the
-name of a trained network that pip brings."""
+"""What fine-tuning starts from: a run folder of weft, a folder or file of weights as timm, torchvision, Google or
+Hugging Face lay them out, a name on the Hub, or the name of a trained network that pip brings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from weft.data.read.cache import digest
+from weft.data.read.cache import digest, digest_files
 from weft.data.transform import transforms
 from weft.data.transform.tokenizer import Tokenizer
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
@@ -19,24 +19,35 @@ from weft.networks.base.network import Network
 from weft.networks.config import ImageConfig, NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.listing import cache_file
 from weft.networks.registry import create_model
+from weft.networks.weights import own
 from weft.networks.weights.build import stored_config
 from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
+from weft.networks.weights.hub import download
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
 from weft.networks.weights.packages import PACKAGES, package_of
+from weft.networks.weights.recognise import recognised_config
 from weft.training.inference.network_folder import NetworkMetadata, read_metadata, write_network
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
+HUB_PREFIXES = ("hub:", "hf-hub:")
+Colours = tuple[tuple[float, ...], tuple[float, ...]]
+IMAGENET: Colours = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+HALF: Colours = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+CENTRED = ("vit", "hybrid", "mixer", "gmlp", "bit")  # families whose published weights take inputs from -1 to 1
 PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
 
 
 @dataclass(frozen=True)
 class Start:
-    """A trained network in a folder: its configuration, its weights, and what its inputs need."""
+    """A trained network in a folder or file: its configuration, its weights, and what its inputs need."""
 
     folder: Path
     network: NetworkConfig
-    transform: Transform | None
-    """None for foreign images, whose preprocessing is fitted to the data instead"""
+    transform: Transform
+    notes: tuple[str, ...] = ()
+    """what was told by the weights alone"""
+    pickled: bool = False
+    """whether a pickle may be opened"""
 
     @property
     def name(self) -> str:
@@ -44,7 +55,7 @@ class Start:
 
     @cached_property
     def digest(self) -> str:
-        return folder_digest(self.folder)
+        return folder_digest(self.folder) if is_described(self.folder) else weights_digest(self.folder)
 
     @property
     def fingerprint(self) -> str:
@@ -74,21 +85,29 @@ class Start:
     def _checkpoint(self) -> Checkpoint:
         if is_run(self.folder):
             return Checkpoint(read_safetensors(self.folder / NAMES[0])[0], origin=str(self.folder))
-        return read(self.folder)
+        return read(self.folder, unsafe_pickle=self.pickled)
 
 
-def read_start(path: str) -> Start:
-    """What lies in `path`, or the sentence why it cannot be started from."""
+def read_start(path: str, model: str = "", pickled: bool = False) -> Start:
+    """What lies in `path`, or the sentence why it cannot be started from.
+
+    `model` names the network of weights that come without a description; by default their tensors tell it.
+    """
     folder = Path(path)
-    if path in PACKAGES and not folder.is_dir():
-        return read_start(str(packaged(path)))
+    if path in PACKAGES and not folder.exists():
+        return read_start(str(packaged(path)), model)
     if not path:
         raise WeftError("say what to start from: weft finetune RUN_OR_FOLDER DATA")
-    if not folder.is_dir():
+    if path.startswith(HUB_PREFIXES):
+        return read_start(str(download(path)), model)
+    if not folder.exists():
         raise WeftError(
-            f"{path} is not a folder; give a run of weft, a downloaded Hugging Face model, or a name that pip brings "
-            f"trained: {', '.join(PACKAGES)}"
+            f"there is no file or folder {path}; give a run of weft, a folder or file of weights, hub:OWNER/NAME, or a "
+            f"name that pip brings trained: {', '.join(PACKAGES)}"
         )
+    if not is_described(folder):
+        return bare_start(folder, model, pickled)
+    refuse_model(folder, model)
     if is_run(folder):
         check_weights(folder)
         start = Start(folder, read_metadata(folder)[1], transforms.load(folder))
@@ -99,9 +118,77 @@ def read_start(path: str) -> Start:
         raise WeftError(f"the run in {folder} has no trained network yet; finish it: weft train --resume {folder}")
     check_weights(folder)
     config = stored_config(read(folder))
+    if isinstance(config, ImageConfig):
+        return Start(folder, config, *image_inputs(folder, config))
     if not isinstance(config, TextConfig):
-        return Start(folder, config, None)
+        raise WeftError(f"{folder} holds a {config.family} network, which cannot be fine-tuned; start from another")
     return Start(folder, pooled_as_trained(folder, config), read_tokenizer(folder, config))
+
+
+def is_described(folder: Path) -> bool:
+    """Whether a folder says what network its weights are of."""
+    return folder.is_dir() and any((folder / name).is_file() for name in ("config.json", "run.yaml"))
+
+
+def refuse_model(path: Path, model: str) -> None:
+    if model:
+        raise WeftError(f"{path} says itself which network it holds; leave out --model {model}")
+
+
+def bare_start(path: Path, model: str, pickled: bool) -> Start:
+    """Weights without a description: the network is told by their tensors."""
+    if path.is_dir():
+        check_weights(path)
+    checkpoint = read(path, unsafe_pickle=pickled)
+    notes: tuple[str, ...] = ()
+    if own.is_own(checkpoint.config):
+        refuse_model(path, model)
+        config = stored_config(checkpoint)
+    else:
+        name, config = recognised_config(checkpoint, model)
+        notes = () if model else (f"{path.name} holds the weights of {name}, by the names and shapes of its tensors",)
+    if not isinstance(config, ImageConfig):
+        raise WeftError(
+            f"{path} holds weights of a {config.family} network alone; text needs its own tokenizer and config.json "
+            "beside them: give the folder of the whole model"
+        )
+    transform, more = image_inputs(path, config)
+    return Start(path, config, transform, (*notes, *more), pickled)
+
+
+def weights_digest(path: Path) -> str:
+    """32 hex digits of a file of weights, or of those in a folder without a description."""
+    files = [path] if path.is_file() else [file for file in path.iterdir() if file.name in NAMES or file.name == INDEX]
+    return digest(*digest_files(files, path.parent).values())
+
+
+def image_inputs(path: Path, config: ImageConfig) -> tuple[ImageTransform, tuple[str, ...]]:
+    """What the inputs of a foreign image network need, as the files beside it say or as its kind usually has it."""
+    found = stated_colours(path) if path.is_dir() else None
+    notes: tuple[str, ...] = ()
+    if found is None:
+        found = HALF if config.family in CENTRED else IMAGENET
+        if config.in_chans != 3:
+            found = (0.5,) * config.in_chans, (0.5,) * config.in_chans
+        shown = "/".join(f"{value:g}" for value in found[0])
+        notes = (f"colours are centred at {shown}, as usual for networks of its kind: {path.name} does not say",)
+    return ImageTransform(config.img_size[0], config.in_chans, *found), notes
+
+
+def stated_colours(folder: Path) -> Colours | None:
+    """Mean and deviation of the colours that a folder of timm or Hugging Face states."""
+    for name, section, mean, std in (
+        (transforms.FILE, "", "image_mean", "image_std"),
+        ("config.json", "pretrained_cfg", "mean", "std"),
+    ):
+        try:
+            stored = read_object(folder / name)
+        except Damaged:
+            continue
+        stored = stored.get(section) or {} if section else stored
+        if isinstance(stored, dict) and isinstance(stored.get(mean), list) and isinstance(stored.get(std), list):
+            return tuple(map(float, stored[mean])), tuple(map(float, stored[std]))
+    return None
 
 
 def packaged(name: str) -> Path:

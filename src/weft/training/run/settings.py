@@ -21,7 +21,8 @@ from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
-from weft.training.config import SHORT_RUN_RATE, RunConfig, batch_for, seconds
+from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, seconds
+from weft.training.finetuning.config import FinetuneConfig
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
 SMALLEST, LARGEST = 8, 128  # batch
@@ -168,8 +169,10 @@ def as_stored(config: Config, stored: Any) -> Config:
         if getattr(config.augment, name) is None
     }
     size = config.optimisation.batch_size or stored.optimisation.batch_size
-    lr, side = config.optimisation.lr, config.transform.img_size
-    if not config.model:
+    lr, side, duration = config.optimisation.lr, config.transform.img_size, config.duration
+    if isinstance(config, FinetuneConfig):
+        lr, duration = lr or stored.optimisation.lr, stored.duration if duration == DurationConfig() else duration
+    elif not config.model:
         lr, side = lr or stored.optimisation.lr, side or stored.transform.img_size
     return replace(
         config,
@@ -177,4 +180,5 @@ def as_stored(config: Config, stored: Any) -> Config:
         optimisation=replace(config.optimisation, batch_size=size, lr=lr),
         transform=replace(config.transform, img_size=side),
         augment=replace(config.augment, **augment),
+        duration=duration,
     )

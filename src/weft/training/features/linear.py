@@ -1,0 +1,112 @@
+"""A linear head on cached features: their batches, the head's start from logistic or ridge regression, and its place on
+the network again.
+
+Features are standardised by the training rows, so that one rate and one strength suit all of them; the head that is
+kept reads the plain features, with mean and deviation multiplied into its weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.data.batch.loader import Batches
+from weft.data.batch.order import in_order, shuffled
+from weft.data.open.source import Source
+from weft.training.features.store import Features, FrozenNetwork, Index, features_of
+
+STRENGTHS = (1e-3, 3e-3, 1e-2)  # C of logistic regression on a thousand standardised features; validation chooses
+Head = tuple[Tensor, Tensor]  # weight (outputs, channels) and bias
+ITERATIONS = 60  # of a head that is trained on afterwards
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and deviation of each feature over the training rows."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor) -> Scale:
+        deviation = x.std(0, correction=0)
+        return cls(x.mean(0), torch.where(deviation > 1e-6, deviation, 1.0))  # one that is constant stays at zero
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.deviation
+
+    def scaled(self, weight: Tensor, bias: Tensor) -> Head:
+        """The way back."""
+        return weight * self.deviation, bias + weight @ self.mean
+
+    def unscaled(self, weight: Tensor, bias: Tensor) -> Head:
+        """The head on plain features that answers as (weight, bias) does on standardised ones."""
+        plain = weight / self.deviation
+        return plain, bias - plain @ self.mean
+
+
+class FeatureBatch:
+    """The standardised features of a batch's rows."""
+
+    def __init__(self, features: Features, scale: Scale) -> None:
+        self.features, self.scale = features, scale
+
+    def __call__(self, step: int, index: Index, mine: slice) -> tuple[dict[str, Tensor], Tensor]:
+        chosen = index[mine]
+        targets: Any = np.ascontiguousarray(self.features.targets[chosen])
+        return {"x": self.scale(self.features.x[torch.from_numpy(chosen)])}, torch.from_numpy(targets)
+
+
+def feature_batches(
+    source: Source, role: str, frozen: FrozenNetwork, *, batch_size: int, seed: int, rank: int = 0, world: int = 1
+) -> Batches:
+    """What `weft.data.batches` gives, example for example, with features in place of images."""
+    split, train = source.splits[role], role == "train"
+    scale = Scale.of(features_of(source, "train", frozen).x)
+    plan = shuffled(split, batch_size, seed) if train else in_order(len(split), batch_size)
+    assemble = FeatureBatch(features_of(source, role, frozen), scale)
+    return Batches(split, plan, assemble, None, batch_size, train, rank, world)
+
+
+def solved_head(source: Source, frozen: FrozenNetwork, outputs: int) -> Head | None:
+    """The linear probe by logistic regression, or ridge regression for numbers, on plain features.
+
+    The validation split chooses its strength, the smaller of equals. None where training rows lack a class.
+    """
+    train, held = (features_of(source, role, frozen) for role in ("train", "validation"))
+    scale, classes = Scale.of(train.x), np.unique(train.targets)
+    if source.task != "regression" and len(classes) != max(2, outputs):
+        return None
+    x, other = scale(train.x).numpy(), scale(held.x).numpy()
+    fitted = [fit(source.task, strength, x, train.targets) for strength in STRENGTHS]
+    scores = [judged(model, source.task, other, held.targets, train.targets) for model in fitted]
+    best = fitted[int(np.argmax(scores))]
+    weight = torch.from_numpy(np.atleast_2d(best.coef_)).float()
+    return scale.unscaled(weight, torch.from_numpy(np.atleast_1d(best.intercept_)).float())
+
+
+def fit(task: str, strength: float, x: NDArray[Any], targets: NDArray[Any]) -> Any:
+    """A linear model; targets that are numbers are standardised, as a network's outputs are."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    if task == "regression":
+        return Ridge(alpha=1 / strength).fit(x, standardised(targets, targets))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what follows trains on
+        return LogisticRegression(C=strength, max_iter=ITERATIONS).fit(x, targets)
+
+
+def judged(model: Any, task: str, x: NDArray[Any], targets: NDArray[Any], train: NDArray[Any]) -> float:
+    """Accuracy or R² on other rows than `train`."""
+    return float(model.score(x, standardised(targets, train) if task == "regression" else targets))
+
+
+def standardised(targets: NDArray[Any], train: NDArray[Any]) -> NDArray[Any]:
+    return (targets - train.mean()) / (train.std() or 1.0)

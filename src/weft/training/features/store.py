@@ -1,0 +1,161 @@
+"""The features of all inputs of a table, computed once by a frozen network and mapped from the cache.
+
+They are kept in parts, under names made of the weights' digest, the source's fingerprint and the preprocessing: other
+weights, another image side or other data are other entries. A part is written whole or not at all, so a kill costs one
+part, and the next call goes on with the others.
+
+    found = features_of(source, "train", FrozenNetwork(network, transform, digest))     # .x (rows, channels), .targets
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft import machine
+from weft.data.batch.stores import DecodedPixels, token_store
+from weft.data.open.source import Source
+from weft.data.open.splits import MemorySplit
+from weft.data.read.cache import Cache, digest
+from weft.data.transform.transforms import ImageTransform, TextTransform
+from weft.errors import WeftError
+from weft.networks.base.network import Network
+from weft.training.embeddings.store import Progress, of_one_length, tell
+from weft.training.features.folding import folded, pooled
+
+VERSION = "1"  # raise it when the same network would give other features
+PART = 2048  # inputs of an entry: what a kill can cost
+BATCH = 32  # images at a time: full speed on a CPU, and little memory
+AHEAD = 2  # batches that are decoded while the network reads another
+
+Index = NDArray[np.int64]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class FrozenNetwork:
+    """A trained network whose features are wanted, with what its inputs need. `digest` is that of its weights."""
+
+    network: Network
+    transform: ImageTransform | TextTransform
+    digest: str
+
+    @cached_property
+    def reader(self) -> Network:
+        """The network for inference: in evaluation, its batch norms folded away."""
+        network = self.network.eval()
+        if not isinstance(self.transform, ImageTransform):
+            return network
+        side, channels = self.transform.size, self.transform.channels
+        noise = torch.randn(2, channels, side, side, generator=torch.Generator().manual_seed(0))
+        return folded(network, noise)
+
+    @property
+    def recipe(self) -> str:
+        """What, beside the weights, decides the features of an input."""
+        if isinstance(self.transform, ImageTransform):
+            return json.dumps(asdict(self.transform))
+        pooling = str(getattr(self.network.config, "pool", ""))
+        return f"{self.transform.max_length} {pooling} {self.transform.tokenizer.content()}"
+
+
+@dataclass(frozen=True)
+class Features:
+    """A split as a frozen network sees it."""
+
+    x: Tensor  # (rows, channels) float32
+    targets: NDArray[Any]  # (rows,)
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+
+def features_of(source: Source, role: str, frozen: FrozenNetwork, say: Say | None = None) -> Features:
+    """Features and targets of a split, in its order: from the cache, and what is not there is computed now."""
+    split = source.splits[role]
+    if not isinstance(split, MemorySplit):
+        raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
+    key = f"features {VERSION} {frozen.digest} {frozen.recipe} {split.table.name}"
+    if key not in source.stores:
+        source.stores[key] = table_features(source, split, frozen, say or tell)
+    table: Tensor = source.stores[key]
+    return Features(table[torch.from_numpy(split.rows)], split.targets)
+
+
+def table_features(source: Source, split: MemorySplit, frozen: FrozenNetwork, say: Say) -> Tensor:
+    """(rows of the split's table, channels) float32; zeros where a bad row was skipped."""
+    cache, rows = Cache(), len(split.table)
+    size = rows * frozen.network.head_inputs * 4
+    if size > cache.limit:
+        raise WeftError(
+            f"the features of {source.name} take {size / 1e9:.1f} GB, more than the cache may hold "
+            f"({cache.limit / 1e9:.1f} GB); raise WEFT_CACHE_LIMIT"
+        )
+    about = f"{source.name}, {split.table.name}"
+    progress = Progress(about, rows, say, ("image" if source.modality == "image" else "text") + "s", "reading")
+    parts = []
+    for first in range(0, rows, PART):
+        chosen = np.arange(first, min(first + PART, rows))
+        build = progress.watched(partial(computed, source, split, frozen, chosen), first, len(chosen))
+        entry = cache.get(part_key(source, split, frozen, first), f"features of {about}, rows {first:,} on", build)
+        parts.append(entry["features"])
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def part_key(source: Source, split: MemorySplit, frozen: FrozenNetwork, first: int) -> str:
+    """What decides the features of a part: what is read, by which weights, and how."""
+    skipped = ",".join(map(str, sorted(split.table.skipped)))
+    columns = json.dumps([source.modality, *source.columns])
+    read = (source.fingerprint, columns, split.table.name, skipped, f"{first} {PART}")
+    return digest("features", VERSION, frozen.digest, frozen.recipe, *read)
+
+
+@torch.inference_mode()
+def computed(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> dict[str, Tensor]:
+    """An entry of the cache: the features of some rows of a table."""
+    found = torch.zeros(len(rows), frozen.network.head_inputs)
+    good = np.setdiff1d(rows, np.array(sorted(split.table.skipped), dtype=np.int64))
+    make = of_images if isinstance(frozen.transform, ImageTransform) else of_texts
+    for chosen, features in make(source, split, frozen, good):
+        found[torch.from_numpy(chosen - rows[0])] = features
+    return {"features": found.clone()}
+
+
+def of_images(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> Iterator[tuple[Index, Tensor]]:
+    """Rows and their features, batch by batch; the next ones are decoded while the network works."""
+    transform = frozen.transform
+    assert isinstance(transform, ImageTransform)
+    whole = MemorySplit(split.table, rows, rows, split.origin)
+    pixels = DecodedPixels(whole, transform, min(AHEAD, machine.cores()))
+
+    def decoded(chosen: Index) -> Tensor:
+        return transform.normalize(pixels.rows(chosen, None)[0])
+
+    batches = np.array_split(np.arange(len(rows)), -(-len(rows) // BATCH)) if len(rows) else []
+    with ThreadPoolExecutor(1) as pool:
+        waiting = [pool.submit(decoded, batch) for batch in batches[:AHEAD]]
+        for number, batch in enumerate(batches):
+            images = waiting.pop(0).result()
+            if number + AHEAD < len(batches):
+                waiting.append(pool.submit(decoded, batches[number + AHEAD]))
+            yield rows[batch], pooled(frozen.reader, images)
+
+
+def of_texts(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> Iterator[tuple[Index, Tensor]]:
+    """Rows and their features; texts of one length are read together, so no padding is computed."""
+    assert isinstance(frozen.transform, TextTransform)
+    tokens, network = token_store(source, split, frozen.transform), frozen.reader
+    for batch in of_one_length(tokens.lengths[rows]):
+        texts = tokens.rows(rows[batch])
+        ids, segments = (torch.from_numpy(np.stack(arrays).astype(np.int64)) for arrays in zip(*texts, strict=True))
+        features: Any = network.forward_features(ids, None, segments)  # type: ignore[call-arg]
+        yield rows[batch], network.forward_head(features, pre_logits=True)
