@@ -117,7 +117,7 @@ def test_each_candidate_gets_as_much_time_and_as_many_settings_and_nothing_is_do
     assert judged.count("validation") == 2 * 2, "two other rates of each candidate never see the test split"
     results = collect(tmp_path).results
     assert sorted((r.candidate, r.seed) for r in results if r.candidate != "hog+logistic") == [
-        ("resnet8_cifar", 0), ("resnet8_cifar", 1), ("mlp", 0), ("mlp", 1)
+        ("mlp", 0), ("mlp", 1), ("resnet8_cifar", 0), ("resnet8_cifar", 1)
     ]  # fmt: skip
     assert all(result.finished for result in results) and len(results) == 5
     for name in ("mlp", "resnet8_cifar"):
