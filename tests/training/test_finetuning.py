@@ -233,7 +233,9 @@ def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentenc
         open_finetuning(configure(encoder, **changes)).batches("test")
 
 
-@pytest.mark.parametrize(("start", "sentence"), [("nowhere", "there is no file or folder"), ("", "say what to start from")])
+@pytest.mark.parametrize(
+    ("start", "sentence"), [("nowhere", "there is no file or folder"), ("", "say what to start from")]
+)
 def test_a_start_that_is_not_there(start: str, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
         open_finetuning(replace(configure(Path(start)), start=start))

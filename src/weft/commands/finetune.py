@@ -22,7 +22,7 @@ ALL = "all"  # --model all: every head
 COMMON = {
     "what": ("start", "source", "model", "frozen"),
     "how long": ("epochs", "time", "patience"),
-    "how": ("batch_size", "lr", "max_length", "seeds"),
+    "how": ("batch_size", "lr", "img_size", "max_length", "seeds"),
     "where": ("output", "resume", "device"),
 }
 
@@ -32,14 +32,15 @@ COMMON = {
 class Arguments(running.Flags):
     """Fine-tune a trained network: weft finetune RUN_OR_FOLDER DATA --epochs 3 --output RUN
 
-    Starts from a run of weft (pretrain or train) or from a folder in the Hugging Face layout, with its own tokenizer.
-    --frozen --model gmlp_text_tiny trains a network on the encoder's embeddings, which are computed once and cached;
-    --frozen --model all trains seven of them and prints a table. --seeds 3 repeats with other seeds and prints the
+    Starts from a run of weft, a name that pip brings trained (efficientnet_lite0), a folder or file of weights of timm,
+    torchvision, Google or Hugging Face, or hub:NAME. --frozen trains a linear probe on features that are computed once
+    and cached; for text --frozen --model gmlp_text_tiny puts a network on the encoder's embeddings, and --model all
+    seven of them with a table. --seeds 3 repeats with other seeds and prints the
     mean and the spread; the same command goes on after a kill.
     """
 
     start: Positional[str] = ""
-    """Run folder, folder in the Hugging Face layout, or the name of a network that pip brings trained."""
+    """Run folder, folder or file of weights, hub:NAME, or the name of a network that pip brings trained."""
     config: Annotated[FinetuneConfig, arg(name="")] = field(default_factory=FinetuneConfig)
     output: Path | None = None
     """Folder of the run, or of all runs; by default a new one below runs/."""

@@ -32,6 +32,7 @@ VERBS = {
     "data": "what a source holds, its augmentations on a sheet, the cache",
     "train": "train a network on a source; stop and resume it",
     "finetune": "teach a trained network the targets of a source; or put networks on its embeddings",
+    "probe": "which trained network suits this data? simple classifiers on their features",
     "pretrain": "teach a text network the words of a corpus: masked words, next sentences",
     "tokenizer": "train a WordPiece vocabulary on a corpus",
     "eval": "metrics of a trained network on its own source or another",
@@ -47,7 +48,7 @@ VERBS = {
     "recipes": "known-good configurations",
 }
 
-COMPUTING = ("train", "finetune", "pretrain", "eval", "predict", "inspect", "verify")  # in this process, with torch
+COMPUTING = ("train", "finetune", "probe", "pretrain", "eval", "predict", "inspect", "verify")  # here, with torch
 
 HELP = """usage: weft VERB [arguments] [--debug]
 

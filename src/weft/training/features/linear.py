@@ -8,6 +8,8 @@ kept reads the plain features, with mean and deviation multiplied into its weigh
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,11 +86,27 @@ def solved_head(source: Source, frozen: FrozenNetwork, outputs: int) -> Head | N
     if source.task != "regression" and len(classes) != max(2, outputs):
         return None
     x, other = scale(train.x).numpy(), scale(held.x).numpy()
-    fitted = [fit(source.task, strength, x, train.targets) for strength in STRENGTHS]
+    with one_thread():
+        fitted = [fit(source.task, strength, x, train.targets) for strength in STRENGTHS]
     scores = [judged(model, source.task, other, held.targets, train.targets) for model in fitted]
     best = fitted[int(np.argmax(scores))]
     weight = torch.from_numpy(np.atleast_2d(best.coef_)).float()
     return scale.unscaled(weight, torch.from_numpy(np.atleast_1d(best.intercept_)).float())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Solve on one thread: problems of this size gain little from more, and where other programs use the machine too,
+    threads that wait for each other took seven times as long."""
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def fit(task: str, strength: float, x: NDArray[Any], targets: NDArray[Any]) -> Any:

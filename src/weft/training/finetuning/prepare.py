@@ -184,6 +184,23 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     return FinetuneInputs(config, source, transform, network, objective, tuple(filter(None, remarks)), start=start)
 
 
+def open_frozen(config: FinetuneConfig, source: Source) -> tuple[FrozenNetwork, list[str]]:
+    """The trained network of images or text whose features of a source are wanted, and what was decided on the way."""
+    start = read_start(config.start, of_weights(config), config.unsafe_pickle)
+    check_fit(config, start, source)
+    transform, reasons = transform_of(config, start, source)
+    if not isinstance(transform, ImageTransform | TextTransform):
+        raise WeftError(f"{start.folder} holds a network for vectors, which has no features to probe; compare it")
+    shape = (
+        {"img_size": (transform.size, transform.size)}
+        if isinstance(transform, ImageTransform)
+        else {"max_length": transform.max_length}
+    )
+    network = create_network(start.network.replaced(num_classes=0, **shape), config.seed)
+    start.fill(network)
+    return FrozenNetwork(network, transform, start.fingerprint), [*reasons, *start.notes]
+
+
 def settle_images(
     config: FinetuneConfig, source: Source, transform: ImageTransform
 ) -> tuple[FinetuneConfig, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from weft.data.open.source import Source
@@ -102,8 +103,8 @@ def side_for(config: FinetuneConfig, start: Start, source: Source) -> tuple[int,
         side = max(own, round(trained * ENLARGED / STRIDE) * STRIDE)
     if own == side:
         return side, []
-    how = "enlarged from" if own < side else "from"
-    return side, [f"images of {side} px, {how} {own}: {start.name} was trained at {trained} px (--img-size)"]
+    how, name = "enlarged from" if own < side else "from", Path(config.start).name
+    return side, [f"images of {side} px, {how} {own}: {name} was trained at {trained} px (--img-size)"]
 
 
 def size_network(config: FinetuneConfig, start: Start, source: Source, transform: Transform) -> NetworkConfig:

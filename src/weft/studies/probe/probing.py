@@ -1,0 +1,168 @@
+"""Several trained networks on one source: the scores of simple classifiers on their features, in one summary.
+
+    summary = probe(ProbeConfig(starts=("efficientnet_lite0", "runs/resnet"), source="photos/"))
+    summary["rows"][0]["classifiers"]["logistic"]["mean"]     # on the test split; validation has chosen its strength
+
+Features come from the same cache as those of `weft finetune --frozen`; scores are kept beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from weft.data.open.source import Source
+from weft.data.open.splits import spread
+from weft.data.read.cache import Cache, digest
+from weft.errors import WeftError
+from weft.studies.probe import classifiers
+from weft.studies.probe.classifiers import NEIGHBOURS, Ridge, nearest_targets, votes
+from weft.studies.probe.config import ProbeConfig
+from weft.studies.probe.shots import fitting_shots, shot_scores
+from weft.studies.statistics.intervals import mean_of
+from weft.training.features.linear import Scale, one_thread
+from weft.training.features.store import FrozenNetwork, features_of, part_key
+from weft.training.finetuning.config import FinetuneConfig, name_of
+from weft.training.finetuning.prepare import open_frozen
+from weft.training.run.inputs import read_source
+
+VERSION = "1"  # raise it when the same features would give other scores
+MOST = 20_000  # training rows that logistic regression sees, spread evenly; more take minutes
+ROLES = ("train", "validation", "test")
+WORDS = {"neighbours": "k nearest neighbours", "ridge": "ridge regression", "logistic": "logistic regression"}
+
+Say = Callable[[str], None]
+Split = dict[str, Tensor]
+
+
+def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
+    """The summary of all networks, best first by the validation split."""
+    asked = [finetuning(config, start) for start in config.starts]
+    source = read_source(asked[0])
+    if source.task not in ("classes", "binary"):
+        raise WeftError(f"{source.name} has no classes ({source.task}), and a probe tells classes apart; use --task")
+    shots, left = fitting_shots(labels(source, "train"), source.classes, config.shots)
+    rows = []
+    for one in asked:
+        started = time.perf_counter()
+        frozen, notes = open_frozen(one, source)
+        for note in notes:
+            say(note)
+        row = scores_of(source, frozen, shots, config, say)
+        rows.append({"name": name_of(replace(one, model="")), "seconds": time.perf_counter() - started, **row})
+    rows.sort(key=lambda row: -row["classifiers"][row["best"]]["validation"])
+    return {
+        "source": source.name,
+        "classes": len(source.classes),
+        "counts": {role: len(source.splits[role]) for role in ROLES},
+        "shots": list(shots),
+        "draws": config.draws,
+        "rows": rows,
+        "notes": [*source.notes, *([left] if left else [])],
+        "recommendation": recommendation(rows),
+    }
+
+
+def finetuning(config: ProbeConfig, start: str) -> FinetuneConfig:
+    """The same question as fine-tuning asks it: what is started from, what is read, and how."""
+    return FinetuneConfig(
+        start=start,
+        source=config.source,
+        reading=config.reading,
+        transform=config.transform,
+        unsafe_pickle=config.unsafe_pickle,
+    )
+
+
+def labels(source: Source, role: str) -> Any:
+    return np.asarray(source.splits[role].targets).astype(np.int64)
+
+
+def scores_of(
+    source: Source, frozen: FrozenNetwork, shots: tuple[int, ...], config: ProbeConfig, say: Say
+) -> dict[str, Any]:
+    """The scores of one network, from the cache where the same were computed before."""
+    features = {role: features_of(source, role, frozen, say) for role in ROLES}
+    splits: Any = {role: source.splits[role] for role in ROLES}
+    rows = [part for role in ROLES for part in (splits[role].rows.tobytes(), labels(source, role).tobytes())]
+    keys = [part_key(source, splits[role], frozen, 0) for role in ROLES]
+    asked = json.dumps([VERSION, shots, config.draws, config.seed])
+
+    def build() -> Split:
+        scale = Scale.of(features["train"].x)
+        x = {role: scale(found.x) for role, found in features.items()}
+        targets = {role: torch.from_numpy(labels(source, role)) for role in ROLES}
+        with one_thread():
+            found = measured(x, targets, len(source.classes), shots, config.draws, config.seed)
+        return {"json": torch.frombuffer(bytearray(json.dumps(found).encode()), dtype=torch.uint8)}
+
+    stored = Cache().get(digest("probe", asked, *keys, *rows), f"probe of {source.name}", build)["json"]
+    found: dict[str, Any] = json.loads(stored.numpy().tobytes())
+    return {"features": features["train"].x.shape[1], **found}
+
+
+def measured(x: Split, targets: Split, classes: int, shots: tuple[int, ...], draws: int, seed: int) -> dict[str, Any]:
+    """Every classifier at the setting that the validation split prefers, and the k-shot figures."""
+    found = {}
+    for name, tried in (("neighbours", neighbours), ("ridge", ridge), ("logistic", logistic)):
+        setting, held, right = max(tried(x, targets, classes), key=lambda one: one[1])  # the first of equals
+        found[name] = {"setting": setting, "validation": held, **interval(right.double().numpy()[None])}
+    few = {str(k): interval(shot_scores(x, targets, classes, k, draws, seed)) for k in shots}
+    best = max(found, key=lambda name: found[name]["validation"])
+    return {"classifiers": found, "best": best, "shots": few}
+
+
+def interval(scores: Any) -> dict[str, float]:
+    """Mean of (draws, test rows) with its interval, which covers draws and rows."""
+    found = mean_of(scores)
+    return {"mean": found.mean, "low": max(0.0, found.low), "high": min(1.0, found.high)}
+
+
+Tried = Iterator[tuple[float, float, Tensor]]  # a setting, its accuracy on validation, and which test rows are right
+
+
+def neighbours(x: Split, targets: Split, classes: int) -> Tried:
+    most = min(max(NEIGHBOURS), len(x["train"]))
+    near = {role: nearest_targets(x["train"], targets["train"], x[role], most) for role in ROLES[1:]}
+    for count in NEIGHBOURS:
+        if count <= most:
+            said = {role: votes(found[:, :count], classes) for role, found in near.items()}
+            yield count, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+
+
+def ridge(x: Split, targets: Split, classes: int) -> Tried:
+    """One strength, which the training rows choose by leaving each out."""
+    fitted = Ridge.fit(x["train"], targets["train"], classes)
+    said = {role: fitted.predict(x[role]) for role in ROLES[1:]}
+    yield fitted.alpha, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+
+
+def logistic(x: Split, targets: Split, classes: int) -> Tried:
+    chosen = spread(len(x["train"]), MOST)
+    rows, known = x["train"].numpy()[chosen], targets["train"].numpy()[chosen]
+    for strength in classifiers.STRENGTHS:
+        model = classifiers.logistic(rows, known, strength)
+        said = {role: torch.from_numpy(model.predict(x[role].numpy())) for role in ROLES[1:]}
+        yield strength, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+
+
+def accuracy(said: Tensor, targets: Tensor) -> float:
+    return float((said == targets).double().mean())
+
+
+def recommendation(rows: list[dict[str, Any]]) -> str:
+    """The network that the validation split prefers, with its figure on the test split."""
+    best = rows[0]
+    found = best["classifiers"][best["best"]]
+    span = f"{100 * found['low']:.1f}…{100 * found['high']:.1f} %"
+    return (
+        f"{best['name']} with {WORDS[best['best']]} does best on the validation split: "
+        f"{100 * found['mean']:.1f} % on the test split ({span})"
+    )
