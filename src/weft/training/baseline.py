@@ -24,7 +24,7 @@ from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit, Split, spread
 from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
-from weft.training.config import RunConfig
+from weft.training.config import RunConfig, trained_start
 from weft.training.metrics import HEADLINE, measure, score
 from weft.training.storage import run_folder, yaml_file
 from weft.training.storage.record import commit, predictions, write_predictions
@@ -33,12 +33,13 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, t
 MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
 QUICK_STRENGTHS, QUICK_ROWS = (0.1, 1.0, 10.0), 10_000  # of the one beside a single run, which takes seconds
 QUICK_SIDE = 96  # px of its images
+TRAINED_STRENGTHS = (1e-3, 1e-2, 1e-1)  # on the standardised features of a trained network
 NAMES = {"image": "HOG", "text": "TF-IDF", "pair": "TF-IDF", "vector": ""}
 
 Features = Any  # (rows, features): a NumPy array, or a sparse matrix for text
 
 
-def run_baseline(config: RunConfig, path: Path, source: Source, transform: Transform) -> dict[str, Any]:
+def run_baseline(config: RunConfig, path: Path, source: Source, transform: Transform | None) -> dict[str, Any]:
     """Fit on `train`, choose on `validation`, judge on `test`, and leave a run folder behind."""
     started, cpu = time.perf_counter(), time.process_time()
     folder = run_folder.RunFolder(path)
@@ -46,14 +47,26 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     folder.write_asked(config)
     rows = {role: examples(source.splits[role], MOST if role == "train" else None) for role in source_roles()}
     inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
-    features, vocabulary = featurise(inputs, source.modality, transform)
-    model, selected = best_model(features, targets, source.task, config.objective.metric)
+    size = (0, 0)
+    if start := trained_start(config.model):
+        from weft.training.features.baseline import trained_features
+
+        features, vocabulary, size = trained_features(config, start, source)
+        targets = {role: source.splits[role].targets for role in source_roles()}
+        strengths: tuple[float, ...] = TRAINED_STRENGTHS
+    else:
+        assert transform is not None
+        features, vocabulary = featurise(inputs, source.modality, transform)
+        strengths = STRENGTHS
+    model, selected = best_model(features, targets, source.task, config.objective.metric, strengths)
     seconds = time.perf_counter() - started
     outputs = answers(model, features["test"], source.task)
     record = baseline_record(config, source, model, features, outputs, targets["test"], seconds, cpu)
     record["curve"] = [
         {"kind": "evaluation", "step": 1, "epoch": 1.0, "validation_metric": selected, "seconds": seconds}
     ]
+    record["parameters"] += size[0]
+    record["multiply_adds"] += size[1]
     record["inference"] = baseline_speed(model, vocabulary, inputs["test"], source.task)
     write_predictions(path, predictions(source.task, *outputs_and_targets(outputs, targets["test"])))
     folder.write_record(record)

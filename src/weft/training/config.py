@@ -213,6 +213,22 @@ class RunConfig:
     execution: ExecutionConfig = ExecutionConfig()
 
 
+FITTED = "logistic"  # ends the names of models that are fitted and not trained step by step: hog+logistic
+CLASSICAL_FEATURES = ("hog", "tfidf")
+
+
+def is_fitted(model: str) -> bool:
+    """Whether a name is that of a model here, and not of a network that is trained step by step."""
+    return model.endswith(FITTED)
+
+
+def trained_start(model: str) -> str:
+    """The trained network whose features a model reads: efficientnet_lite0 of efficientnet_lite0+logistic; "" for the
+    classical ones."""
+    name = model.removesuffix(f"+{FITTED}")
+    return "" if name == model or name in CLASSICAL_FEATURES else name
+
+
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 

@@ -31,6 +31,7 @@ from weft.networks.config import (
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.budget_matching import MEASURES, TOLERANCE, Unmatched, solve
 from weft.studies.statistics.verdicts import Group
+from weft.training.config import is_fitted
 
 Preset = Literal["families", "mixers", "gates", "sizes"]
 Changes = dict[str, Any]
@@ -73,11 +74,14 @@ class Candidate:
     network: Changes = field(default_factory=dict)
     tokens: bool = False
     count: dict[str, int] = field(default_factory=dict)  # parameters and multiply-adds, by formula
+    start: str = ""  # the trained network that it starts from, or whose features it reads
+    img_size: int | None = None  # of a trained network, where it is not the comparison's
+    share: float = 1.0  # of the training rows that it learns from
 
     @property
     def fixed(self) -> bool:
         """Whether no seed changes it."""
-        return self.group == "classical"
+        return is_fitted(self.model)
 
 
 def families(facts: Facts) -> Iterator[tuple[str, str, Changes]]:

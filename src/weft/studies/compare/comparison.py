@@ -44,7 +44,9 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
 
     with driving(folder), Pool(1 if asked.execution.device == "cuda" else asked.jobs) as pool:
         before = earlier(folder, say)
-        asked = with_small_images(judged_rows(asked), pool, say) if by_time else asked
+        asked = judged_rows(asked) if by_time else asked
+        own_side = asked.transform
+        asked = with_small_images(asked, pool, say) if by_time else asked
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         require_same_source(before, facts, folder)
         asked, notes = with_batch(asked, facts.rows), list(facts.notes)
@@ -60,7 +62,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
             say(note)
         if by_time:
             study = replace(study, jobs=[])
-            study = TimedComparison(asked, study, pool, say, overhead.started, finish).carry_out()
+            trained = replace(asked, transform=own_side)
+            study = TimedComparison(asked, trained, study, pool, say, overhead.started, finish).carry_out()
         else:
             study = by_size(asked, study, pool, say)
         finish(study)

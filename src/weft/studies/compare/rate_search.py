@@ -28,7 +28,11 @@ def short_run_rate(optimiser: str) -> float:
 
 def rates(optimiser: str, count: int) -> list[float]:
     """`count` rates, half a decade apart, around the one that suits short runs."""
-    usual = short_run_rate(optimiser)
+    return around(short_run_rate(optimiser), count)
+
+
+def around(usual: float, count: int) -> list[float]:
+    """`count` rates, half a decade apart, around a usual one."""
     return [float(f"{usual * STEP ** (number - (count - 1) // 2):.3g}") for number in range(count)]
 
 

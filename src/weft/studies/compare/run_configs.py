@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from weft.data.config import EMBEDDED
+from weft.data.config import EMBEDDED, TransformConfig
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import short_run_rate
 from weft.training.config import DurationConfig, RunConfig, batch_for
+from weft.training.finetuning.config import FinetuneConfig
 
 STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
 EPOCHS = 10
 BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
 EVALUATIONS = 15  # points of a run's curve on the validation split
+FINETUNING_RATE = 1e-4  # of AdamW on a trained network
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
 
 
@@ -24,6 +26,8 @@ def run_config(
     """The configuration of one run, of as many steps as were asked for unless told otherwise."""
     steps = steps or steps_of(asked, rows)
     evaluations = replace(asked.execution, eval_every=steps_per_evaluation(asked, steps, rows))
+    if candidate is not None and candidate.start:
+        return of_trained(asked, candidate, seed, steps)
     return RunConfig(
         source=asked.source,
         model=candidate.model if candidate else "",
@@ -36,6 +40,33 @@ def run_config(
         objective=asked.objective,
         duration=DurationConfig(steps=steps),
         execution=evaluations,
+    )
+
+
+def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: int) -> RunConfig:
+    """The configuration of a candidate that starts from a trained network: a probe, or all of it fine-tuned."""
+    transform = TransformConfig(img_size=candidate.img_size, max_length=asked.transform.max_length)
+    reading = replace(asked.reading, train_fraction=candidate.share)
+    if candidate.fixed:
+        return RunConfig(
+            source=asked.source,
+            model=candidate.model,
+            reading=reading,
+            transform=transform,
+            objective=asked.objective,
+            execution=asked.execution,
+        )
+    usual = FinetuneConfig()
+    return FinetuneConfig(
+        source=asked.source,
+        start=candidate.start,
+        seed=seed,
+        reading=reading,
+        transform=transform,
+        optimisation=replace(usual.optimisation, lr=FINETUNING_RATE),
+        objective=asked.objective,
+        duration=DurationConfig(steps=steps),
+        execution=asked.execution,
     )
 
 

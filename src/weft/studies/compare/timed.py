@@ -25,8 +25,9 @@ from weft.errors import WeftError
 from weft.studies.compare.candidates import PRESETS, Candidate, Facts, default_budget, make_candidates, resized_to
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.pace import KEPT, SHORTER, Pace, Stages, lay_out
-from weft.studies.compare.rate_search import rates, short_run_rate
-from weft.studies.compare.run_configs import BATCH, EPOCHS, SHARES, run_config, with_fraction
+from weft.studies.compare.rate_search import around, short_run_rate
+from weft.studies.compare.run_configs import BATCH, EPOCHS, FINETUNING_RATE, SHARES, run_config, with_fraction
+from weft.studies.compare.trained import Probe, finetuned, trained_probes
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study, read_stored
@@ -47,6 +48,9 @@ PROBING = 0.04  # of the time goes into timing steps, at most
 QUICK, QUICK_ROWS = 300.0, 10_000  # seconds below which the classical baseline learns from so many rows at most
 ENOUGH = 300  # steps that a run should have: networks are made small for it
 SIZES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
+IN_RUNS = 0.8  # of the time goes into runs, about
+PROBE_SHARE = 0.1  # of the time may go into the features of a trained network, at most
+FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 THOROUGH = 5  # seeds of what is called a thorough answer
 
 
@@ -63,7 +67,9 @@ class Setting:
     @property
     def size(self) -> str:
         """What decides how long its steps take; the same after it was stored."""
-        return f"{self.candidate.model} {json.dumps(self.candidate.network)}"
+        candidate = self.candidate
+        trained = f" {candidate.start} {candidate.img_size} {candidate.share:g}" if candidate.start else ""
+        return f"{candidate.model} {json.dumps(candidate.network)}{trained}"
 
 
 @dataclass
@@ -80,6 +86,8 @@ class State:
     stages: Stages | None = None
     """as they were laid out for them"""
     paces: dict[str, Pace] = field(default_factory=dict)
+    probes: list[Probe] | None = None
+    """of trained networks; None before they were looked for"""
     chosen: dict[str, Setting] = field(default_factory=dict)
 
 
@@ -126,8 +134,17 @@ class TimedComparison:
     """The stages of one comparison."""
 
     def __init__(
-        self, asked: ComparisonConfig, study: Study, pool: Pool, say: Say, started: float, finish: Finish
+        self,
+        asked: ComparisonConfig,
+        trained: ComparisonConfig,
+        study: Study,
+        pool: Pool,
+        say: Say,
+        started: float,
+        finish: Finish,
     ) -> None:
+        """`trained` is what was asked of trained networks, which take images of another side."""
+        self.of_trained = trained
         self.study, self.pool, self.say, self.finish = study, pool, say, finish
         self.state = read_state(study.folder, asked)
         self.clock = Clock(seconds(asked.time or "1d"), self.state.spent, started)
@@ -138,15 +155,16 @@ class TimedComparison:
     # ---- What runs there are.
 
     def usual(self, candidate: Candidate) -> Setting:
+        if candidate.start:
+            return Setting(candidate, FINETUNING_RATE)
         return Setting(candidate, self.asked.optimisation.lr or short_run_rate(self.asked.optimisation.opt))  # type: ignore[arg-type]
 
     def others(self, candidate: Candidate, count: int) -> list[Setting]:
         """Settings besides the usual ones: other rates, and these of a smaller network too."""
-        lrs = (
-            rates(self.asked.optimisation.opt, 3) if self.asked.optimisation.lr is None else [self.usual(candidate).lr]
-        )
+        usual = self.usual(candidate).lr
+        lrs = around(usual, 3) if self.asked.optimisation.lr is None else [usual]
         sizes = [candidate]
-        if count > len(lrs) and self.asked.match == "time":
+        if count > len(lrs) and self.asked.match == "time" and not candidate.start:
             smaller = resized_to(candidate, SMALLER, self.study.facts)
             sizes += [smaller] if smaller is not None else []
         found = [Setting(size, lr) for size in sizes for lr in lrs]
@@ -157,7 +175,8 @@ class TimedComparison:
         facts = self.study.facts
         if setting.candidate.fixed:
             share = min(1.0, QUICK_ROWS / facts.rows) if self.clock.total < QUICK else 1.0
-            config = with_fraction(run_config(self.asked, setting.candidate, 0, facts.rows), share)
+            config = run_config(self.asked, setting.candidate, 0, facts.rows)
+            config = config if setting.candidate.start else with_fraction(config, share)
             return Job(setting.candidate.name, config, facts.fingerprint)
         pace = self.state.paces[setting.size]
         config = run_config(self.asked, setting.candidate, seed, facts.rows, pace.steps(length))
@@ -172,21 +191,62 @@ class TimedComparison:
         return job
 
     def predicted(self, job: Job) -> float:
-        """Seconds of a run."""
-        return self.lengths.get(job.name, 0.0)
+        """Seconds of a run; 0 where that is not known."""
+        known = {probe.candidate.name: probe.seconds for probe in self.state.probes or []}
+        return self.lengths.get(job.name, known.get(job.candidate, 0.0))
 
     # ---- The stages.
 
     def carry_out(self) -> Study:
         """All stages, as far as there is time for them; the study with the runs that its leaderboard is made of."""
+        self.add_probes()
         self.measure_paces([self.usual(candidate) for candidate in self.learnt])
         stages = self.plan()
         self.announce(stages)
+        for setting in self.state.chosen.values():
+            if setting.candidate.start:
+                self.add(setting.candidate)
         if not self.state.chosen:
             self.first_leaderboard(stages)
+            self.add_finetuned(stages)
             self.choose_settings(stages)
         self.full_runs(stages)
         return self.study
+
+    def add_probes(self) -> None:
+        """Set trained networks beside the others, each a linear probe with a candidate's share of the time."""
+        if self.state.probes is None:
+            share = PROBE_SHARE * self.clock.total * len(self.pool.workers)
+            within = min(share, IN_RUNS * self.clock.total * len(self.pool.workers) / (len(self.learnt) + 2))
+            if self.asked.time is None:
+                within = seconds(self.asked.amount or "1s") * (self.asked.seeds + 1)
+            self.state.probes = trained_probes(self.of_trained, self.study.facts, self.pool, within, self.say)
+            self.save()
+        probes = [probe.candidate for probe in self.state.probes]
+        self.study = replace(self.study, candidates=[*self.study.candidates, *probes])
+        for probe in probes:
+            rows = f"{round(probe.share * self.study.facts.rows):,} training rows"
+            side = f", images at {probe.img_size} px" if probe.img_size else ""
+            self.say(f"{probe.name}: a linear probe of a trained network, {rows}{side}")
+
+    def add_finetuned(self, stages: Stages) -> None:
+        """The trained networks, all of their weights moving, where there is time for some steps."""
+        settings = [self.usual(finetuned(probe.candidate)) for probe in self.state.probes or []]
+        self.measure_paces(settings)
+        for setting in settings:
+            pace = self.state.paces.get(setting.size)
+            if pace is None:
+                continue
+            if (steps := pace.steps(stages.full)) < FINETUNING_STEPS:
+                longer = in_words(self.clock.total * FINETUNING_STEPS / steps)
+                self.say(f"left out: {setting.candidate.name}: {steps} steps only; --time {longer} would do")
+                continue
+            self.add(setting.candidate)
+
+    def add(self, candidate: Candidate) -> None:
+        """One more network that is trained."""
+        self.learnt.append(candidate)
+        self.study = replace(self.study, candidates=[*self.study.candidates, candidate])
 
     def measure_paces(self, settings: list[Setting]) -> None:
         """Time the steps of what has not been timed before, with all workers busy."""
@@ -238,11 +298,15 @@ class TimedComparison:
             full = seconds(self.asked.amount)
             return Stages(full / SHORTER, full, settings, self.asked.seeds)
         workers, shares = len(self.pool.workers), 1 + len(SHARES) * self.asked.learning_curve
-        early = EARLY * self.clock.total - self.clock.spent() if not self.state.chosen else math.inf
+        probes = self.state.probes or []
+        reading = sum(probe.seconds for probe in probes) / workers if not self.state.chosen else 0.0
+        early = EARLY * self.clock.total - self.clock.spent() - reading if not self.state.chosen else math.inf
         epoch = self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
         longest = PASSES * epoch * max(pace.step for pace in paces)
         settings = 1 if self.state.chosen else settings
-        stages = lay_out(paces, self.clock.left(), early, workers, self.asked.seeds, settings, longest, shares)
+        longer = [max(paces, key=lambda pace: pace.step)] * len(probes)  # as if they were fine-tuned, too
+        left = self.clock.left() - reading
+        stages = lay_out(paces + longer, left, early, workers, self.asked.seeds, settings, longest, shares)
         if stages is None:
             least = 2 * sum(pace.seconds(0.0) for pace in paces) / workers + self.clock.spent() + self.clock.reserve
             raise WeftError(
@@ -283,6 +347,7 @@ class TimedComparison:
         """Every candidate once, in a short run."""
         jobs = [self.job(self.usual(candidate), 0, stages.first) for candidate in self.heaviest_first()]
         jobs += [self.job(Setting(c, 0.0), 0, 0.0) for c in self.study.candidates if c.fixed]
+        jobs = sorted(jobs, key=lambda job: -self.predicted(job))
         self.lead(jobs, stages.first)
         self.run(jobs)
         began = time.perf_counter()

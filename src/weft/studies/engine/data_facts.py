@@ -15,7 +15,7 @@ from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
 from weft.nn.losses import outputs_for
 from weft.studies.compare.candidates import Facts
-from weft.training.config import ReadingConfig, RunConfig
+from weft.training.config import ReadingConfig, RunConfig, trained_start
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.sizing import of_weights
 from weft.training.finetuning.start import read_start
@@ -56,7 +56,7 @@ def data_of(config: AnyConfig) -> Any:
     """What the sessions of a run can be given so that they need not open it."""
     if isinstance(config, PretrainConfig):
         return corpus_of(config.source, config.reading, config.transform)
-    if isinstance(config, FinetuneConfig):
+    if isinstance(config, FinetuneConfig) or trained_start(config.model):  # which bring their own transform
         return source_of(config.source, config.reading), None
     return opened(config.source, config.reading, config.transform)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from weft import machine
-from weft.studies.compare.candidates import CLASSICAL
 from weft.studies.engine.data_facts import data_of
 from weft.training.baseline import run_baseline
-from weft.training.config import RunConfig
+from weft.training.config import RunConfig, is_fitted
+from weft.training.features.linear import one_thread
 from weft.training.loop.display import Plain
 from weft.training.loop.events import TrainingFailed
 from weft.training.run import lifecycle
@@ -28,9 +29,10 @@ def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
         return "held"
     opened = data_of(config)
     machine.forget_peak()
-    if config.model in CLASSICAL.values():
+    if is_fitted(config.model):
         assert isinstance(config, RunConfig)
-        run_baseline(config, path, *opened)
+        with one_thread() if config.execution.threads == 1 else nullcontext():
+            run_baseline(config, path, *opened)
         return "finished"
     try:
         if (path / "run.yaml").is_file():

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from weft import machine
 from weft.errors import Interrupted, WeftError, WorkFailed
-from weft.studies.compare.candidates import CLASSICAL
 from weft.studies.engine import tasks
 from weft.studies.engine.study import Job, Study
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
-from weft.training.config import RunConfig
+from weft.training.config import RunConfig, is_fitted
 from weft.training.run.kinds import AnyConfig
 
 T = TypeVar("T")
@@ -120,7 +119,7 @@ def stop(workers: list[Worker]) -> None:
 
 def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
     """Keep as many workers as make the study fastest, by timing steps of two candidates both ways on this machine."""
-    pair = [config for config in configs if config.model not in CLASSICAL.values()][:2]
+    pair = [config for config in configs if not is_fitted(config.model)][:2]
     if len(pool.workers) < 2 or not pair:
         pool.one_after_the_other()
         return

@@ -46,6 +46,17 @@ def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float
     return step_timing.pace(config, threads, duration)
 
 
+def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
+    """Seconds that a trained network takes for the features of one row."""
+    import torch
+
+    from weft.studies.engine.data_facts import source_of
+    from weft.training.features.baseline import seconds_per_row
+
+    torch.set_num_threads(threads)
+    return seconds_per_row(config, start, source_of(config.source, config.reading))
+
+
 def image_side(config: RunConfig) -> int | None:
     """The side that a source's images would have if nothing was said about it; None for other data."""
     from weft.studies.engine.data_facts import natural_side
@@ -93,6 +104,7 @@ WORDS: dict[Callable[..., Any], str] = {
     step_seconds: "timing a step",
     run_seconds: "timing a step",
     pace: "timing a step",
+    feature_seconds: "trying a trained network",
     image_side: "looking at the images",
     inference_speed: "measuring the speed in use",
     examples_for_page: "reading the mistakes",

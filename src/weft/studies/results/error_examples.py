@@ -48,7 +48,7 @@ def keep_mistakes(study: Study, pool: Pool) -> None:
         return
     chosen = max(done, key=validation_metric)
     rows = common_mistakes(chosen, done)
-    config = next(job.labelled for job in study.jobs if job.candidate == chosen.candidate)
+    config = min((job.labelled for job in study.jobs), key=lambda config: bool(getattr(config, "start", "")))
     shown = pool.first(
         tasks.examples_for_page,
         RunConfig(source=config.source, reading=config.reading, transform=config.transform),

@@ -42,7 +42,6 @@ def measure_inference(path: Path) -> Inference:
 
     from weft.data.transform.transforms import TextTransform
     from weft.studies.engine.data_facts import data_of
-    from weft.training.config import RunConfig
     from weft.training.inference.network_folder import read_network
     from weft.training.run.inputs import open_inputs
     from weft.training.storage.run_folder import open_run
@@ -54,8 +53,8 @@ def measure_inference(path: Path) -> Inference:
     _, network, _ = read_network(path)
     network.eval()
     torch.set_num_threads(1)
-    small = RunConfig(source=config.source, model=config.model, network=config.network, transform=config.transform)
-    inputs = open_inputs(small, None, (source, transform))
+    inputs = open_inputs(config, path, (source, transform))
+    transform = inputs.transform
     batch = inputs.batches("test")[0]
     batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
     one = {name: value[:1] for name, value in batch.inputs.items()}

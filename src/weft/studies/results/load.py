@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from weft.disk import Damaged, find_below
 from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
-from weft.studies.compare.candidates import CLASSICAL, Candidate, group_of
+from weft.studies.compare.candidates import Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
+from weft.training.config import is_fitted
 from weft.training.finetuning.config import LINEAR
 from weft.training.storage.record import Predictions, read_predictions
 from weft.training.storage.record import read_record as read_checked
@@ -153,7 +154,7 @@ def model_of(record: dict[str, Any]) -> str:
 
 def describe_candidate(name: str, model: str, network: dict[str, Any]) -> Candidate:
     """A candidate from what its record says of it."""
-    if model in CLASSICAL.values():
+    if is_fitted(model):
         return Candidate(name, model, "classical")
     if model not in REGISTRY:
         return Candidate(name, model, "hybrid", network)

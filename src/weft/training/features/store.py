@@ -35,6 +35,7 @@ from weft.training.features.folding import folded, pooled
 VERSION = "1"  # raise it when the same network would give other features
 PART = 2048  # inputs of an entry: what a kill can cost
 BATCH = 32  # images at a time: full speed on a CPU, and little memory
+FEW = 3  # times as many rows as a split has, above which its table is not read as a whole
 AHEAD = 2  # batches that are decoded while the network reads another
 
 Index = NDArray[np.int64]
@@ -85,10 +86,19 @@ def features_of(source: Source, role: str, frozen: FrozenNetwork, say: Say | Non
     if not isinstance(split, MemorySplit):
         raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
     key = f"features {VERSION} {frozen.digest} {frozen.recipe} {split.table.name}"
+    if FEW * len(split.rows) < len(split.table) and key not in source.stores:
+        return Features(row_features(source, split, frozen), split.targets)
     if key not in source.stores:
         source.stores[key] = table_features(source, split, frozen, say or tell)
     table: Tensor = source.stores[key]
     return Features(table[torch.from_numpy(split.rows)], split.targets)
+
+
+def row_features(source: Source, split: MemorySplit, frozen: FrozenNetwork) -> Tensor:
+    """(rows of the split, channels) float32 of a split that has few of its table's rows, which alone are read."""
+    key = digest(part_key(source, split, frozen, 0), split.rows.tobytes())
+    build = partial(computed, source, split, frozen, split.rows)
+    return Cache().get(key, f"features of {len(split):,} rows of {source.name}", build)["features"]
 
 
 def table_features(source: Source, split: MemorySplit, frozen: FrozenNetwork, say: Say) -> Tensor:
@@ -123,10 +133,11 @@ def part_key(source: Source, split: MemorySplit, frozen: FrozenNetwork, first: i
 def computed(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> dict[str, Tensor]:
     """An entry of the cache: the features of some rows of a table."""
     found = torch.zeros(len(rows), frozen.network.head_inputs)
+    order = np.argsort(rows)
     good = np.setdiff1d(rows, np.array(sorted(split.table.skipped), dtype=np.int64))
     make = of_images if isinstance(frozen.transform, ImageTransform) else of_texts
     for chosen, features in make(source, split, frozen, good):
-        found[torch.from_numpy(chosen - rows[0])] = features
+        found[torch.from_numpy(order[np.searchsorted(rows, chosen, sorter=order)])] = features
     return {"features": found.clone()}
 
 

@@ -1,0 +1,91 @@
+"""Trained networks among the candidates: what is on this machine, at which image side, from how many rows.
+
+A probe reads the features of the frozen network once; all of it is fine-tuned where there is time for some steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from weft.errors import WeftError
+from weft.networks.registry import REGISTRY, configured
+from weft.networks.weights.packages import INSTALL, PACKAGES
+from weft.studies.compare.candidates import Candidate, Facts, group_of
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.run_configs import run_config
+from weft.studies.engine import tasks
+from weft.studies.engine.runner import Pool, Say
+from weft.studies.statistics.verdicts import Group
+from weft.training.config import FITTED
+
+SIDES = (192, 128, 96)  # px that images are given to a network of ImageNet at, the largest that there is time for
+ENOUGH = 10_000  # training rows that should fit before images are enlarged further
+LEAST = 64  # training rows below which a probe is left out for want of time
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A candidate that reads the features of a trained network, and the seconds that this will take."""
+
+    candidate: Candidate
+    seconds: float
+
+
+def trained_probes(asked: ComparisonConfig, facts: Facts, pool: Pool, within: float, say: Say) -> list[Probe]:
+    """A probe of each trained network that suits the data, of as many rows as can be read in `within` seconds."""
+    found = []
+    for start in starts(asked, facts, say):
+        try:
+            probe = fitting_probe(asked, facts, pool, start, within)
+        except WeftError as error:
+            say(f"left out: {start}: {error}")
+            continue
+        if probe is None:
+            say(f"left out: {start}: its features of {LEAST} rows take longer than a candidate's share of the time")
+        else:
+            found.append(probe)
+    return found
+
+
+def starts(asked: ComparisonConfig, facts: Facts, say: Say) -> list[str]:
+    """Names and paths of the trained networks that were asked for, or are here."""
+    if facts.modality == "vector":
+        return []
+    fitting = [name for name in PACKAGES if REGISTRY[name].input == facts.modality] if asked.pretrained else []
+    here = [name for name in fitting if PACKAGES[name].installed == PACKAGES[name].version]
+    if missing := [name for name in fitting if name not in here]:
+        say(f"{INSTALL} would add {', '.join(missing)}, trained on {PACKAGES[missing[0]].trained}, to the candidates")
+    return [*here, *asked.start]
+
+
+def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:
+    """The probe at the largest image side at which enough rows can be read, or at the smallest as many as can be."""
+    judged = (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0)
+    name = Path(start).name if start not in PACKAGES else start
+    probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
+    for side in sides(asked, facts):
+        probe = replace(probe, img_size=side)
+        each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
+        rows = int(within / each) - min(judged, facts.rows)
+        if rows >= min(facts.rows, ENOUGH):
+            break
+    if rows < min(LEAST, facts.rows):
+        return None
+    share = min(1.0, rows / facts.rows)
+    return Probe(replace(probe, share=share), each * (share * facts.rows + judged))
+
+
+def sides(asked: ComparisonConfig, facts: Facts) -> tuple[int | None, ...]:
+    return SIDES if facts.modality == "image" and asked.transform.img_size is None else (asked.transform.img_size,)
+
+
+def group_of_start(start: str) -> Group:
+    """Which answer a trained network stands for; one that is told by its weights alone may be of any kind."""
+    return group_of(configured(start)) if start in REGISTRY else "hybrid"
+
+
+def finetuned(probe: Candidate) -> Candidate:
+    """The same network, all of it trained."""
+    name = probe.name.removesuffix("+probe")
+    return replace(probe, name=f"{name}+finetune", model=name)
