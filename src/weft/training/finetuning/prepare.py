@@ -24,6 +24,7 @@ from weft.training.inference.evaluate import Loading
 from weft.training.inference.predictor import Predictor
 from weft.training.optim.optimisers import Groups
 from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
+from weft.training.teaching.pseudo_labels import label_rows
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class FinetuneInputs(LabelledInputs):
 
     @property
     def fingerprint(self) -> str:
-        return f"{self.source.fingerprint}+{self.start.fingerprint}"
+        return f"{self.source.fingerprint}+{self.start.fingerprint}{self.besides}"
 
     def require(self, fingerprint: str) -> None:
-        data, _, start = fingerprint.partition("+")
-        self.source.require(data)
+        data, _, start = fingerprint.removesuffix(self.besides).partition("+")
+        super().require(data + self.besides if fingerprint.endswith(self.besides) else data)
         if start not in (self.start.fingerprint, self.start.digest):  # older runs know the weights alone
             raise WeftError(f"{self.start.folder} has changed since the run began; restore it or start a new run")
 
@@ -49,7 +50,7 @@ class FinetuneInputs(LabelledInputs):
             self.start.fill(network)
             with seeded(self.config.seed):
                 network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
-        return network
+        return self.to_be_taught(network)
 
     def groups(self, core: Network) -> Groups:
         decay, thawing = self.config.optimisation.weight_decay, self.config.thawing
@@ -63,10 +64,10 @@ class FinetuneInputs(LabelledInputs):
         if encoder is None:
             return super().batches(name, rank, world)
         assert isinstance(self.transform, TextTransform)
-        return embedded_batches(
-            self.source, name, self.transform, encoder,
+        return self.taught(name, embedded_batches(
+            self.rows, name, self.transform, encoder,
             batch_size=optimisation.batch, seed=self.config.seed, rank=rank, world=world,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def save_transform(self, folder: Path) -> None:
         super().save_transform(folder)
@@ -86,13 +87,16 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
     transform = transform_of(config, start, source)
-    objective = objective_of(source, config.objective)
+    added = label_rows(config, source)
+    objective = objective_of(source if added is None else added.joined(source), config.objective)
     remarks = [
         *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
         start.seen(source.modality),
     ]
     network = size_network(config, start, source, transform)
-    return FinetuneInputs(config, source, transform, network, objective, tuple(filter(None, remarks)), start=start)
+    told = tuple(filter(None, remarks))
+    found = FinetuneInputs(config, source, transform, network, objective, told, added=added, start=start)
+    return found.with_lessons()
 
 
 def judged(config: FinetuneConfig, source: str | None, split: str | None) -> str | None:
