@@ -140,10 +140,13 @@ def timed_use(config: NetworkConfig, training: bool, repeats: int) -> Timed:
 
 
 def timings(call: Callable[[], None], repeats: int) -> list[float]:
-    """Seconds of a call, several times, after one that pays for allocation; slow ones fewer times."""
+    """Seconds of a call, several times, after one that pays for allocation; of a slow one that is no part of it, so the
+    first counts, and there are fewer."""
     first = timed(call, 1)
+    if first > SLOW:
+        return [first, *(timed(call, 1) for _ in range(min(FEW, repeats) - 1))]
     rounds = max(1, int(MOMENT / max(first, 1e-6)))
-    return [timed(call, rounds) for _ in range(repeats if first < SLOW else min(FEW, repeats))]
+    return [timed(call, rounds) for _ in range(repeats)]
 
 
 def timed(call: Callable[[], None], rounds: int) -> float:
