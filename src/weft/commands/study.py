@@ -11,9 +11,8 @@ from typing import Literal
 from tyro.conf import Positional
 
 from weft.disk import require_output
-from weft.errors import WeftError
+from weft.errors import WeftError, nearest
 from weft.studies.experiments.registry import STUDIES, Entry, Request, find
-from weft.studies.experiments.text_tables.scales import find_scale
 from weft.training.config import seconds
 from weft.training.storage.run_folder import name_for
 
@@ -31,11 +30,12 @@ class Arguments:
     output: Path | None = None
     """Folder of the study; by default studies/NAME-SOURCE, with the scale behind it where there is one."""
     seeds: int | None = None
-    """Runs of each candidate; by default the study's own number."""
+    """Runs of each candidate, or timings of each row of e2; by default the study's own number."""
     steps: int | None = None
     """Batches of each run (of each pre-training run in e4 to e7); by default the study's own number."""
     scale: str = "cpu"
-    """For e4 to e7: smoke (a minute), cpu (at most two hours on two cores) or paper (the published shapes)."""
+    """For e2 and e4 to e7: smoke (a minute), cpu (half an hour, or at most two, on two cores) or paper (the published
+    shapes; e2 has them at cpu)."""
     pretrain_time: str | None = None
     """For e4 to e7: time of a pre-training run, such as 7m, on the mean over the rows, instead of --steps."""
     tasks: tuple[str, ...] = ()
@@ -73,17 +73,26 @@ def check_flags(arguments: Arguments, entry: Entry) -> None:
         raise WeftError("--steps and --pretrain-time contradict each other; give one of them")
     if not entry.text and (arguments.pretrain_time or arguments.tasks or arguments.encoder):
         raise WeftError(f"--pretrain-time, --tasks and --encoder are for e4 to e7; {arguments.name} does not know them")
-    if entry.text:
-        find_scale(arguments.scale)
+    if entry.scales and arguments.scale not in entry.scales:
+        raise WeftError(
+            f"{arguments.name} has no scale {arguments.scale!r}; {nearest(arguments.scale, entry.scales)} "
+            f"there are {', '.join(entry.scales)}"
+        )
+    if not entry.source and (arguments.source or arguments.steps):
+        raise WeftError(f"{arguments.name} times networks and runs on no source; leave out the source and --steps")
     if arguments.pretrain_time is not None:
         seconds(arguments.pretrain_time)
 
 
 def folder_of(arguments: Arguments, entry: Entry) -> Path:
     """The folder of a study."""
-    scale = f"-{arguments.scale}" if entry.text else ""
-    source = name_for(arguments.source or entry.source)
-    return arguments.output or Path("studies") / f"{str(arguments.name).lower()}-{source}{scale}"
+    source = arguments.source or entry.source
+    parts = [
+        str(arguments.name).lower(),
+        *([name_for(source)] if source else []),
+        *([arguments.scale] if entry.scales else []),
+    ]
+    return arguments.output or Path("studies") / "-".join(parts)
 
 
 def existing(arguments: Arguments, entry: Entry) -> Path:

@@ -128,3 +128,14 @@ class AugmentConfig:
     augmentation: str | None = None
     """A function of your own, package.module:function, on uint8 images (batch, channels, height, width) and a Noise,
     after the built-in changes of pixels and before erasing and mixing."""
+
+    @property
+    def mixes(self) -> bool:
+        """Whether images are mixed with one another."""
+        return (self.mixup > 0 or self.cutmix > 0) and self.mix_probability > 0
+
+    @property
+    def random(self) -> bool:
+        """Whether an image differs from one epoch to the next."""
+        changed = (self.resized_crop, self.crop_padding, self.flip, self.color_jitter, self.reprob, self.augmentation)
+        return self.mixes or any(changed) or self.policy != "none"

@@ -36,6 +36,9 @@ class ViT(ImageTokens):
 class DistilledViT(ImageTokens):
     """A ViT with a distillation token and a head that reads it."""
 
+    apart = False
+    """Whether it answers with both heads, (batch, 2, classes), while it is trained: a teacher's lessons need that."""
+
     def __init__(self, config: ImageTokensConfig) -> None:
         super().__init__(config)
         self.distill_token = nn.Parameter(torch.empty(config.dim))
@@ -52,6 +55,8 @@ class DistilledViT(ImageTokens):
 
     def forward_head(self, features: Tensor, *, pre_logits: bool = False) -> Tensor:
         first, second = features[:, :2].unbind(1) if pre_logits else self.forward_heads(features)
+        if self.apart and self.training and not pre_logits:
+            return torch.stack([first, second], 1)
         return (first + second) / 2
 
     def reset_classifier(self, num_classes: int) -> None:

@@ -33,11 +33,14 @@ class ScaledStdConv2d(nn.Conv2d):
         self.eps = 1e-5
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = standardised(self.weight, self.eps) * (self.gain * self.weight[0].numel() ** -0.5)
+        weight = standardised(self.weight, self.eps, self.gain * self.weight[0].numel() ** -0.5)
         return self._conv_forward(pad_same(x, self.kernel_size[0], self.stride[0]), weight, self.bias)
 
 
-def standardised(weight: Tensor, eps: float) -> Tensor:
-    """(outputs, …) with mean zero and deviation one for each output."""
-    rows = weight.flatten(1)
-    return F.layer_norm(rows, rows.shape[1:], eps=eps).view_as(weight)
+def standardised(weight: Tensor, eps: float, deviation: Tensor | None = None) -> Tensor:
+    """(outputs, …) with mean zero for each output, and deviation one or the one that is given, (outputs, 1, …).
+
+    A group norm with an output a group: its kernel takes a quarter of the time of a layer norm and a product.
+    """
+    scale = None if deviation is None else deviation.flatten()
+    return F.group_norm(weight.flatten(1)[None], len(weight), scale, None, eps).view_as(weight)

@@ -17,17 +17,18 @@ from weft.terminal import for_page, shown
 
 Summary = dict[str, Any]
 WORDS = {"perplexity": "perplexity", "sst2": "SST-2, %", "mnli": "MNLI, %"}
+UNITS = ("images/s/core", "training images/s/core", "core-days")  # quantities that are called by their unit
 BADGES = {"confirmed": "good", "contradicted": "warn"}
 
 
-def render_experiment(summary: Summary) -> str:
+def render_experiment(summary: Summary, page: str = "experiment.html.j2") -> str:
     """The page as text."""
     environment = Environment(
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["breakable"] = breakable
-    return environment.get_template("experiment.html.j2").render(
+    return environment.get_template(page).render(
         summary=summary,
         verdicts=[{**found, "chart": Markup(chart)} for found, chart in verdicts(summary)],
         charts=[Markup(chart) for chart in charts(summary)],
@@ -43,7 +44,7 @@ def render_experiment(summary: Summary) -> str:
 
 
 def heading(quantity: str) -> str:
-    return WORDS.get(quantity, f"{quantity}, %")
+    return quantity if quantity in UNITS else WORDS.get(quantity, f"{quantity}, %")
 
 
 def figure(row: Summary, quantity: str) -> str:
@@ -51,6 +52,8 @@ def figure(row: Summary, quantity: str) -> str:
     found = row["measured"].get(quantity)
     if found is None:
         return "–"
+    if quantity in UNITS:
+        return f"{scaled(found['mean'])} ({scaled(found['low'])}…{scaled(found['high'])})"
     digits = 2 if found["mean"] < 100 and quantity == "perplexity" else 1
     return f"{found['mean']:.{digits}f} ({found['low']:.{digits}f}…{found['high']:.{digits}f})"
 

@@ -121,6 +121,35 @@ class ObjectiveConfig:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class TeachingConfig:
+    """What else is learnt from: the answers of a trained network."""
+
+    teacher: str | None = None
+    """Run, or folder of a trained network, whose answers to the training rows are learnt beside their labels."""
+    distill: Literal["soft", "hard"] = "soft"
+    """soft: the teacher's probabilities; hard: the class that it answers with."""
+    distill_temperature: Positive = 3.0
+    """Divides the outputs of both networks before soft probabilities are made of them (DeiT's)."""
+    distill_weight: Share | None = None
+    """Share of the teacher in the loss, the labels having the rest; by default DeiT's, 0.1 for soft, 0.5 for hard."""
+    pseudo_labels: str | None = None
+    """Run, or folder of a trained network, that labels the rows of --unlabelled; they join the training rows."""
+    unlabelled: str | None = None
+    """Split of the source, or another source, for --pseudo-labels; by default the source's split without labels."""
+    pseudo_threshold: Share = 0.9
+    """Smallest probability of an answer that becomes a label."""
+
+    def __post_init__(self) -> None:
+        if self.unlabelled is not None and self.pseudo_labels is None:
+            raise WeftError(f"--unlabelled {self.unlabelled} needs a network that labels it: add --pseudo-labels RUN")
+
+    @property
+    def weight(self) -> float:
+        """Share of the teacher in the loss."""
+        return self.distill_weight or {"soft": 0.1, "hard": 0.5}[self.distill]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class DurationConfig:
     """How long. At most one of the three; none means 10 epochs (3 for finetune)."""
 
@@ -209,6 +238,7 @@ class RunConfig:
     augment: AugmentConfig = AugmentConfig()
     optimisation: OptimisationConfig = OptimisationConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
+    teaching: TeachingConfig = TeachingConfig()
     duration: DurationConfig = DurationConfig()
     execution: ExecutionConfig = ExecutionConfig()
 

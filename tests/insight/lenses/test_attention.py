@@ -10,8 +10,9 @@ from torch import Tensor
 
 from insight.small import subject_of
 from weft.errors import WeftError
-from weft.insight import registry
+from weft.insight import look, registry
 from weft.insight.drawing.highlight import texts
+from weft.insight.finding import Unfit
 from weft.insight.lenses.attention import map_statistics
 from weft.insight.lenses.attention.head_statistics import watch_heads
 from weft.insight.lenses.attention.lens import words_alone
@@ -136,3 +137,10 @@ def test_special_tokens_take_no_colour_from_the_words() -> None:
     assert weights == [None, 0.1, 0.05, None] and "hold 85 %" in title
     drawn = texts([(title, words, weights)], "said", "caption").page
     assert 'style="--s:0.55" title="good: 0.1"' in drawn and '<span class="aside">[CLS]</span>' in drawn
+
+
+def test_attention_in_blocks_is_not_called_none() -> None:
+    with pytest.raises(Unfit, match="attends within blocks and their halo"):
+        look(subject_of("halonet_nano_32"), "attention")
+    with pytest.raises(Unfit, match="nfnet_nano_32 has no attention"):
+        look(subject_of("nfnet_nano_32"), "attention")

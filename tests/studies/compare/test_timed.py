@@ -217,8 +217,6 @@ def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: 
     said: list[str] = []
     changes = {"models": "mlp", "seeds": 1, "trials": 1, "start": (str(run),)}
     question = replace(QUESTION, **changes, transform=TransformConfig(img_size=8))
-        QUESTION, models="mlp", seeds=1, trials=1, start=(str(run),), transform=TransformConfig(img_size=8)
-    )
     study = compare(question, tmp_path / "out", "weft compare", said.append)
     results = {result.candidate: result for result in collect(tmp_path / "out").results}
     names = [candidate.name for candidate in study.candidates if candidate.start]

@@ -88,10 +88,6 @@ class Augmenter:
         fill = None if centred else images.mean((2, 3), keepdim=True)
         return erase(images, self.draws("erasing", step, index, 5), self.config.reprob, fill)
 
-    @property
-    def mixes(self) -> bool:
-        return (self.config.mixup > 0 or self.config.cutmix > 0) and self.config.mix_probability > 0
-
     def mix(self, step: int, index: Index, like: Tensor) -> Mix:
         """How each example is mixed with its partner."""
         config = self.config

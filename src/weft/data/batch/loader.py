@@ -7,8 +7,9 @@ for batch in loader.range(0, 500):   # the next one is prepared while this one t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,6 +46,10 @@ class Batch:
     size: int  # examples in the whole batch, over all ranks
 
 
+def as_it_is(batch: Batch) -> Batch:
+    return batch
+
+
 class Assembler(Protocol):
     """Makes the tensors of some places of a global batch."""
 
@@ -63,11 +68,15 @@ class Batches:
         full, rest = divmod(len(split), batch_size)
         self.steps_per_epoch = max(1, full) if train else full + bool(rest)
         self.last = None if train else self.steps_per_epoch  # training has no last batch, evaluation has
+        self.complete: Callable[[Batch], Batch] = as_it_is
 
     def __len__(self) -> int:
         return self.steps_per_epoch
 
     def __getitem__(self, step: int) -> Batch:
+        return self.complete(self._assembled(step))
+
+    def _assembled(self, step: int) -> Batch:
         if step < 0 or (self.last is not None and step >= self.last):
             raise IndexError(f"there is no batch {step}; the first is 0 and an epoch has {self.steps_per_epoch}")
         index = self.plan(step)
@@ -75,16 +84,22 @@ class Batches:
         inputs, targets = self.assemble(step, index, mine)
         return Batch(inputs, targets, torch.from_numpy(index[mine].copy()), len(index))
 
+    def completed(self, complete: Callable[[Batch], Batch]) -> Batches:
+        """The same batches, each changed by `complete`: in the thread that asks, as it may compute much."""
+        found = copy(self)
+        found.complete = complete
+        return found
+
     def range(self, first: int = 0, last: int | None = None, ahead: int = 2) -> Iterator[Batch]:
         """Batches first, ..., last - 1 in order (by default one epoch), `ahead` of them prepared in the background."""
         last = self.steps_per_epoch if last is None else last
         with ThreadPoolExecutor(1) as pool:
-            waiting = [pool.submit(self.__getitem__, step) for step in range(first, min(first + ahead, last))]
+            waiting = [pool.submit(self._assembled, step) for step in range(first, min(first + ahead, last))]
             for step in range(first, last):
                 batch = waiting.pop(0).result()
                 if step + ahead < last:
-                    waiting.append(pool.submit(self.__getitem__, step + ahead))
-                yield batch
+                    waiting.append(pool.submit(self._assembled, step + ahead))
+                yield self.complete(batch)
 
     def __iter__(self) -> Iterator[Batch]:
         return self.range()
@@ -158,7 +173,7 @@ class ImageBatch:
         self.augmenter, self.classes = augmenter, classes
 
     def __call__(self, step: int, index: Index, mine: slice) -> Made:
-        if self.augmenter is None or not self.augmenter.mixes:
+        if self.augmenter is None or not self.augmenter.config.mixes:
             images, targets = self._images(step, index[mine])
             return {"x": images}, targets
         return self._mixed(step, index, np.arange(len(index))[mine], self.augmenter)

@@ -81,6 +81,15 @@ def open_for(name: str, config: SourceConfig, modality: Modality, labels: Labels
     return opening.source(opening.as_stored())
 
 
+def open_unlabelled(name: str, config: SourceConfig, modality: Modality) -> Source:
+    """Open a source for its rows alone, by the splits on disk; labels that it may have are not looked at."""
+    reading = read(name, config)
+    if reading.modality != modality:
+        raise WeftError(f"{name} holds {reading.modality}, where {modality} is needed; give a source of that kind")
+    opening = Opening(reading, name, config, Labels("none"))
+    return opening.source(opening.as_stored())
+
+
 # ---- How a reading becomes a source: labels get their code, rows are checked, roles are given.
 
 Index = NDArray[np.int64]

@@ -37,7 +37,7 @@ class FileBytes(Sequence[bytes]):
 
 
 def read_image_folder(root: Path, config: SourceConfig) -> Reading:
-    """Images below `root`; without class folders they have no labels."""
+    """Images below `root`; without class folders they have no labels, nor have those of a split that has none."""
     folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir() and is_split(folder.name)]
     splits = {folder.name: folder for folder in folders} or {"all": root}
     own: list[Path] = []
@@ -45,7 +45,8 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
     reading = Reading("image", {}, {}, names=names or None)
     files: list[Path] = []
     for split, folder in splits.items():
-        table, images = _read_split(folder, names, root, config, reading.notes, own)
+        bare = not split.lower().startswith("train") and not any(path.is_dir() for path in folder.iterdir())
+        table, images = _read_split(folder, [] if bare else names, root, config, reading.notes, own)
         reading.tables[split] = table
         files += [image for row, image in enumerate(images) if row not in table.faults]
     reading.notes += _of_weft(own, root)

@@ -15,6 +15,8 @@ from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
 
 if TYPE_CHECKING:
+    from weft.studies.experiments.speed_tables.measure_row import MeasuredRow
+    from weft.studies.experiments.speed_tables.published_rows import SpeedRow
     from weft.studies.results.inference_speed import Inference
 
 
@@ -92,6 +94,20 @@ def accuracy_on(path: Path, split: str) -> float:
     return measure_accuracy(path, split)
 
 
+def speed_plan(row: SpeedRow, scale: str) -> list[str]:
+    """What a row of e2 will need, in sentences."""
+    from weft.studies.experiments.speed_tables.measure_row import plan_row
+
+    return plan_row(row, scale)
+
+
+def speed_row(row: SpeedRow, scale: str, repeats: int | None) -> MeasuredRow:
+    """How fast a row of e2 is on one core."""
+    from weft.studies.experiments.speed_tables.measure_row import REPEATS, measure_row
+
+    return measure_row(row, scale, repeats or REPEATS)
+
+
 def do_trials(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path) -> int:
     """Trials of a search, until it has enough; returns how many this worker did."""
     from weft.studies.tune import worker_loop
@@ -109,5 +125,7 @@ WORDS: dict[Callable[..., Any], str] = {
     inference_speed: "measuring the speed in use",
     examples_for_page: "reading the mistakes",
     accuracy_on: "evaluating a network",
+    speed_plan: "laying a network out",
+    speed_row: "timing a network",
 }
 """What a worker was doing, for the sentence about one that died."""

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from weft.errors import WeftError, nearest
+from weft.errors import WeftError, WorkFailed, nearest
 
 Say = Callable[[str], None]
 
@@ -37,9 +37,11 @@ class Entry:
     run: Callable[[Request], None]
     show: Callable[[Path], None]
     source: str = "digits"
-    """what it runs on unless told otherwise"""
+    """what it runs on unless told otherwise; empty where it runs on nothing"""
     text: bool = False
-    """whether it is an experiment on text, which has a scale"""
+    """whether it is an experiment on text"""
+    scales: tuple[str, ...] = ()
+    """the scales that it has, if any"""
 
 
 def run_e1(request: Request) -> None:
@@ -61,6 +63,27 @@ def show_e1(folder: Path) -> None:
         published = "–" if spec.published is None else f"{spec.published:g} {'✓' if spec.agrees else '✗'}"
         table.add_row(spec.name, *map(str, sizes), *counts, published)
     console(width=160).print(table)
+
+
+def run_e2(request: Request) -> None:
+    """Tables 2 and 5: every row timed on one core."""
+    from weft.studies.experiments.speed_tables.speed_study import run_speeds
+
+    failure: WorkFailed | None = None
+    try:
+        run_speeds(request.folder, request.scale, request.seeds, request.command, request.say)
+    except WorkFailed as error:  # what there is is shown all the same
+        failure = error
+    show_e2(request.folder)
+    if failure is not None:
+        raise failure
+
+
+def show_e2(folder: Path) -> None:
+    from weft.studies.experiments.speed_tables.speed_drawing import draw_speeds, print_speeds
+
+    print_speeds(draw_speeds(folder))
+    print(f"report: {folder / 'report.html'}")
 
 
 def run_e10(request: Request) -> None:
@@ -145,11 +168,14 @@ def show_text_table(folder: Path) -> None:
 
 
 def text_table(name: str, title: str) -> Entry:
-    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", text=True)
+    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", True, ("smoke", "cpu", "paper"))
 
 
 STUDIES: dict[str, Entry] = {
     "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1),
+    "e2": Entry(
+        "tables 2 and 5: size, speed, memory and cost side by side", run_e2, show_e2, "", scales=("smoke", "cpu")
+    ),
     "e4": text_table("e4", "table 6: perplexity of the four gates at equal parameters"),
     "e5": text_table("e5", "table 7: BERT against gMLP as depth grows"),
     "e6": text_table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),

@@ -34,6 +34,7 @@ from weft.training.inference.predictor import Predictor
 from weft.training.optim.optimisers import Groups
 from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
 from weft.training.run.settings import augmentation_for
+from weft.training.teaching.pseudo_labels import label_rows
 
 PROBED_ROWS = 20_000  # training images beyond which looking at all of them first takes long
 
@@ -51,25 +52,25 @@ class FinetuneInputs(LabelledInputs):
 
     @property
     def fingerprint(self) -> str:
-        return f"{self.source.fingerprint}+{self.start.fingerprint}"
+        return f"{self.source.fingerprint}+{self.start.fingerprint}{self.besides}"
 
     def require(self, fingerprint: str) -> None:
-        data, _, start = fingerprint.partition("+")
-        self.source.require(data)
+        data, _, start = fingerprint.removesuffix(self.besides).partition("+")
+        super().require(data + self.besides if fingerprint.endswith(self.besides) else data)
         if start not in (self.start.fingerprint, self.start.digest):  # older runs know the weights alone
             raise WeftError(f"{self.start.folder} has changed since the run began; restore it or start a new run")
 
     def create(self) -> Network:
         network = create_network(self.network, self.config.seed)
         if encoder_of(self.network) is not None:
-            return network
+            return self.to_be_taught(network)
         self.start.fill(network)
         with seeded(self.config.seed):
             network.reset_classifier(self.network.num_classes)  # the old one, if it fits, knows other targets
         if isinstance(self.transform, ImageTransform):
             self._put_head(network)
             hold_statistics(network)
-        return network
+        return self.to_be_taught(network)
 
     def _put_head(self, network: Network) -> None:
         """Start from the linear probe: a head of chance would first undo what the layers below it know."""
@@ -105,10 +106,10 @@ class FinetuneInputs(LabelledInputs):
         if encoder is None:
             return super().batches(name, rank, world)
         assert isinstance(self.transform, TextTransform)
-        return embedded_batches(
-            self.source, name, self.transform, encoder,
+        return self.taught(name, embedded_batches(
+            self.rows, name, self.transform, encoder,
             batch_size=optimisation.batch, seed=self.config.seed, rank=rank, world=world,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def save_transform(self, folder: Path) -> None:
         super().save_transform(folder)
@@ -169,19 +170,31 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
     transform, reasons = transform_of(config, start, source)
-    objective = objective_of(source, config.objective)
     network = size_network(config, start, source, transform)
+    added = label_rows(config, source)
+    objective = objective_of(source if added is None else added.joined(source), config.objective)
+    kind: type[FinetuneInputs] = FinetuneInputs
     if isinstance(transform, ImageTransform):
         config, more = settle_images(config, source, transform)
-        if config.thawing.frozen and not linear_head(network):
-            raise WeftError(f"a {network.family} network has no single linear head to probe; leave out --frozen")
-        kind = LinearProbeInputs if config.thawing.frozen else FinetuneInputs
-        return kind(config, source, transform, network, objective, (*reasons, *more), start=start)
-    remarks = [
-        *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
-        start.seen(source.modality),
-    ]
-    return FinetuneInputs(config, source, transform, network, objective, tuple(filter(None, remarks)), start=start)
+        reasons += more
+        if config.thawing.frozen:
+            refuse_frozen(config, network)
+            kind = LinearProbeInputs
+    else:
+        reasons += [
+            *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
+            *filter(None, [start.seen(source.modality)]),
+        ]
+    found = kind(config, source, transform, network, objective, tuple(reasons), added=added, start=start)
+    return found.with_lessons()
+
+
+def refuse_frozen(config: FinetuneConfig, network: NetworkConfig) -> None:
+    """Refuse a linear probe of images that cannot be."""
+    if not linear_head(network):
+        raise WeftError(f"a {network.family} network has no single linear head to probe; leave out --frozen")
+    if config.teaching.teacher or config.teaching.pseudo_labels:
+        raise WeftError("--frozen reads cached features of the labelled rows alone; leave out a teacher, pseudo-labels")
 
 
 def open_frozen(config: FinetuneConfig, source: Source) -> tuple[FrozenNetwork, list[str]]:

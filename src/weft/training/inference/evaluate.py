@@ -157,7 +157,9 @@ def check(predictor: Predictor, source: Source) -> None:
     """Refuse a source of another kind, with other classes or other columns."""
     modality = "text" if source.modality == "pair" else source.modality
     if modality != predictor.modality:
-        raise WeftError(f"the network takes {predictor.modality}, {source.name} holds {modality}")
+        raise WeftError(
+            f"the network takes {predictor.modality}, {source.name} holds {modality}; give one that fits the other"
+        )
     if source.task != predictor.card.task or source.classes != predictor.classes:
         raise WeftError(
             f"{source.name} has other targets ({source.task}: {', '.join(source.classes[:5])}) than the network "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, Self, overload
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
 from weft.networks.registry import REGISTRY, build, configured, list_models, named
+from weft.networks.vit import DistilledViT
 from weft.nn.initialisation import seeded
 from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
@@ -37,6 +38,9 @@ from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.settings import settle, settle_network, transform_reasons
 from weft.training.storage.record import predictions, write_predictions
+from weft.training.teaching.lessons import Lessons
+from weft.training.teaching.pseudo_labels import PseudoLabels, label_rows
+from weft.training.teaching.teacher import read_teacher
 
 TRIED = 1000  # targets that a metric is tried on before anything is trained
 INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  # modality of a source -> of a network
@@ -104,37 +108,79 @@ class LabelledInputs:
     objective: Objective
     reasons: tuple[str, ...] = ()
     """of what was settled by the data"""
+    lessons: Lessons | None = None
+    """of a teacher"""
+    added: PseudoLabels | None = None
+    """rows that another network has labelled"""
 
     @property
     def notes(self) -> list[str]:
-        return [*self.source.notes, *self.reasons]
+        return [*self.source.notes, *([] if self.added is None else [self.added.note]), *self.reasons]
 
     @property
     def fingerprint(self) -> str:
-        return self.source.fingerprint
+        return self.source.fingerprint + self.besides
+
+    @property
+    def besides(self) -> str:
+        """What a teacher and pseudo-labels add to the fingerprint."""
+        teacher = "" if self.lessons is None else f"+teacher {self.lessons.teacher.digest}"
+        return teacher + ("" if self.added is None else f"+labels {self.added.digest}")
 
     def require(self, fingerprint: str) -> None:
-        self.source.require(fingerprint)
+        if not fingerprint.endswith(self.besides):
+            asked = self.config.teaching
+            folders = " or ".join(filter(None, (asked.teacher, asked.pseudo_labels, asked.unlabelled)))
+            raise WeftError(f"{folders} has changed since the run began; restore it or start a new run")
+        self.source.require(fingerprint.removesuffix(self.besides))
 
     def create(self) -> Network:
-        return create_network(self.network, self.config.seed)
+        return self.to_be_taught(create_network(self.network, self.config.seed))
+
+    def to_be_taught(self, network: Network) -> Network:
+        """The network, told to answer a teacher with its second head, if it has both."""
+        if self.lessons is not None and isinstance(network, DistilledViT):
+            network.apart = True
+        return network
 
     def groups(self, core: Network) -> Groups:
         return core.parameter_groups(self.config.optimisation.weight_decay)
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
         """Shuffled and augmented for `train`, else every example once in order."""
-        return batches(
-            self.source,
+        return self.taught(
             role,
-            batch_size=self.config.optimisation.batch,
-            seed=self.config.seed,
-            transform=self.transform,
-            augment=self.config.augment,
-            rank=rank,
-            world=world,
-            workers=self.config.execution.workers,
+            batches(
+                self.rows,
+                role,
+                batch_size=self.config.optimisation.batch,
+                seed=self.config.seed,
+                transform=self.transform,
+                augment=self.config.augment,
+                rank=rank,
+                world=world,
+                workers=self.config.execution.workers,
+            ),
         )
+
+    @property
+    def rows(self) -> Source:
+        """The source with the training rows that are learnt from."""
+        return self.source if self.added is None else self.added.joined(self.source)
+
+    def taught(self, role: str, batches: Batches) -> Batches:
+        """Training batches with the teacher's answers, if there is one."""
+        return batches if self.lessons is None or role != "train" else self.lessons.of(batches, self.rows)
+
+    def with_lessons(self) -> Self:
+        """The same with the teacher that was asked for."""
+        folder = self.config.teaching.teacher
+        if folder is None:
+            return self
+        lessons = Lessons(read_teacher(folder, "--teacher", self.source), self.config, self.transform)
+        lessons.require_same_pixels()
+        found = replace(self, lessons=lessons)
+        return replace(found, objective=lessons.objective(self.objective, found.batches("train")))
 
     def save_transform(self, folder: Path) -> None:
         self.transform.save(folder)
@@ -153,7 +199,10 @@ class LabelledInputs:
 
     def described(self) -> dict[str, Any]:
         source = self.source
-        return {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes}
+        found: dict[str, Any] = {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes}
+        if self.lessons is not None:
+            found["teacher"] = self.lessons.described()
+        return found if self.added is None else {**found, "pseudo_labels": self.added.facts}
 
     def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
         objective = self.objective
@@ -224,11 +273,14 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
         transform = transforms.load(folder)
     else:
         transform = opened[1] if opened else fit(source, config.transform)
-    objective = objective_of(source, config.objective)
     about = transform_reasons(config, source, transform)
-    config, reasons = settle(config, source, transform)
+    added = label_rows(config, source)
+    rows = source if added is None else added.joined(source)
+    objective = objective_of(rows, config.objective)
+    config, reasons = settle(config, rows, transform)
     network = size_network(config, source, transform)
-    return LabelledInputs(config, source, transform, network, objective, (*chosen, *about, *reasons))
+    told = (*chosen, *about, *reasons)
+    return LabelledInputs(config, source, transform, network, objective, told, added=added).with_lessons()
 
 
 def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:

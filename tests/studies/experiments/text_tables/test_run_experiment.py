@@ -100,7 +100,7 @@ def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("run e4 pydocs --scale tiny", "there is no scale 'tiny'"),
+        ("run e4 pydocs --scale tiny", "e4 has no scale 'tiny'"),
         (
             "run e4 pydocs --scale paper",
             "the paper scale of e4 is not run without a GPU: it needs about 781 hours of an A100",

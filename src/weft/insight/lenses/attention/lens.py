@@ -24,6 +24,7 @@ from weft.insight.lenses.attention.head_statistics import Head, watch_heads
 from weft.insight.options import AttentionOptions
 from weft.insight.subject import Subject
 from weft.nn.attention import Attention, TinyAttention, attention_maps
+from weft.nn.halo import HaloAttention
 from weft.report.chart import HEIGHT, WIDTH, Plane, Scale, picture, short
 from weft.report.charts import colour
 from weft.report.curves import legend_of, moved
@@ -37,9 +38,11 @@ def attention(subject: Subject, asked: AttentionOptions) -> Finding:
     """Figures and mean maps over many examples; what reaches the output, on a few."""
     layers = {name: layer for name, layer in subject.network.named_modules() if isinstance(layer, Attention)}
     if not layers:
+        halos = any(isinstance(layer, HaloAttention) for layer in subject.network.modules())
+        has = "attends within blocks and their halo, of which there are no maps over all places" if halos else ""
         raise Unfit(
-            f"{subject.name} has no attention; the lens attention fits ViT, BERT, the hybrid and aMLP, and the lens "
-            "gates shows with what this network mixes its tokens"
+            f"{subject.name} {has or 'has no attention'}; the lens attention fits ViT, BERT, the hybrid and aMLP, and "
+            "the lens gates shows with what this network mixes its tokens"
         )
     heads, means = watch_heads(subject, layers, asked.examples)
     tokens = next(iter(means.values())).shape[-1]
