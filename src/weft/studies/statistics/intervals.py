@@ -239,8 +239,17 @@ def widened(estimate: Estimate, level: float) -> Estimate:
 
 
 def refolded(parts: list[Part], folds: int | None) -> list[Part]:
-    """The parts as they are where the rows of a table are repetitions of cross-validation, not seeds."""
-    return parts
+    """The parts as they are where a row of the table is a repetition of cross-validation, not a seed.
+
+    Repetitions share their rows, and folds most of their training rows, so the table does not show what other training
+    rows would change. Nadeau & Bengio (2003) put it at test rows over training rows, k/(k − 1) of the variance of the
+    mean of k folds. Two candidates are trained on the same rows, which cancels much of it: 2/(k − 1) was enough for
+    differences (`benchmarks/coverage.py --folds`).
+    """
+    if folds is None:
+        return parts
+    factor = 1 + (folds if len(parts) == 2 else 2) / (folds - 1)
+    return [replace(part, value=factor * part.value, seen=0.0) for part in parts]
 
 
 def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
