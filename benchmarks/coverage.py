@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/coverage.py            # seeds × test rows: accuracy and R²; about 4 minutes
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --folds    # repeated cross-validation; about 3 minutes
 
-Answers are right where a normal value is above a threshold; it is made of an example's part, a seed's part and a rest, and
-accuracies are exact. A regression's errors are normal, or grow with the target. `tests/studies/statistics/test_coverage.py`
-runs a few of these studies.
+Answers are right where a normal value is above a threshold; it is made of an example's part, a seed's part and a rest,
+and accuracies are exact. A regression's errors are normal, or grow with the target. A few of these studies run in
+`tests/studies/statistics/test_coverage.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXPLAINED_PAIRS = ((0.8, 0.5), (0.5, 0.45), (0.3, 0.3))
 
 
 def answers(rng: np.random.Generator, accuracies: Iterable[float], seeds: int, rows: int, kind: str) -> list[Array]:
-    """A matrix (seeds, rows) of right and wrong for each accuracy; rows are as hard for one candidate as for another."""
+    """A matrix (seeds, rows) of right and wrong for each accuracy; candidates find the same rows hard."""
     row, seed, rest = (math.sqrt(share) for share in ANSWERS[kind])
     common, found = rng.normal(size=rows), []
     for accuracy in accuracies:
@@ -95,7 +95,9 @@ def coverage(study: Callable[..., Found], *given: object, studies: int = 1000, s
     return float(held.mean()), float(widths.mean() / plain.mean()) if plain.mean() else math.inf
 
 
-def table(title: str, study: Callable[..., Found], values: Iterable[object], kinds: Iterable[str], studies: int) -> None:
+def table(
+    title: str, study: Callable[..., Found], values: Iterable[object], kinds: Iterable[str], studies: int
+) -> None:
     """Coverage by kind and seeds, the lowest over values at each number of rows, and the width where seeds agree."""
     print(f"\n| {title} | seeds | " + " | ".join(f"{rows:,} rows" for rows in ROWS) + " | width / plain t |")
     print("|---|---|" + "---|" * (len(ROWS) + 1))
@@ -155,7 +157,9 @@ def scored(predicted: Array, y: Array, classes: bool) -> Array:
     return ((predicted > 0.5) == y).astype(float) if classes else 1 - (predicted - y) ** 2 / y.var()
 
 
-def cross_validated(rng: np.random.Generator, count: int, classes: bool, folds: int, times: int) -> tuple[Array, list[Array]]:
+def cross_validated(
+    rng: np.random.Generator, count: int, classes: bool, folds: int, times: int
+) -> tuple[Array, list[Array]]:
     """Targets, and for each learner a matrix (repetitions, rows) of scores; folds are stratified."""
     x, y = rows_of(rng, count, classes)
     predicted = np.zeros((len(LEARNERS[classes]), times, count))
@@ -215,7 +219,8 @@ def main() -> None:
     parser.add_argument("--folds", action="store_true")
     asked = parser.parse_args()
     if asked.folds:
-        return folds_table(asked.studies)
+        folds_table(asked.studies)
+        return
     laws = [*LAWS, "exponential, growing errors", "log-normal, growing errors"]
     table("accuracy", accuracy_study, ACCURACIES, ANSWERS, asked.studies)
     table("difference of accuracies", accuracy_pair, PAIRS, ANSWERS, asked.studies)

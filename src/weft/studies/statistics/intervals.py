@@ -75,12 +75,10 @@ def mean_of(scores: Scores, targets: Targets | None = None, folds: int | None = 
     centre = (float(scores.mean(0).sum()) + extra / 2) / (scores.shape[1] + extra)
     stretch = stretch_of(1 - scores.mean(0), targets, whole=True)
     bounds = (0.0, 1.0) if extra else (-math.inf, 1.0) if stretch else (-math.inf, math.inf)
-    return _estimate(float(scores.mean()), centre, refolded(parts, folds), scores.shape[1], bounds, stretch)
+    return _estimate(float(scores.mean()), centre, refolded(parts, folds), bounds, stretch)
 
 
-def difference(
-    first: Scores, second: Scores, targets: Targets | None = None, folds: int | None = None
-) -> Estimate:
+def difference(first: Scores, second: Scores, targets: Targets | None = None, folds: int | None = None) -> Estimate:
     """Mean of `first` minus mean of `second`; examples are the same for both, seeds are not paired."""
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"candidates judged on {first.shape[1]} and on {second.shape[1]} examples cannot be paired")
@@ -91,7 +89,7 @@ def difference(
     centre = float(per_example.sum()) / (len(per_example) + extra)
     stretch = stretch_of(per_example, targets, error=1 - min(float(first.mean()), float(second.mean())))
     bounds = (-1.0, 1.0) if extra else (-math.inf, math.inf)
-    return _estimate(float(per_example.mean()), centre, refolded(parts, folds), len(per_example), bounds, stretch)
+    return _estimate(float(per_example.mean()), centre, refolded(parts, folds), bounds, stretch)
 
 
 def right_or_wrong(scores: Scores) -> bool:
@@ -140,7 +138,6 @@ def _estimate(
     mean: float,
     centre: float,
     parts: Sequence[Part],
-    examples: int,
     bounds: tuple[float, float],
     stretch: Stretch | None,
 ) -> Estimate:
@@ -148,7 +145,8 @@ def _estimate(
     alone = satterthwaite([(part.seen, part.freedom) for part in parts[1:]])
     made = Estimate(mean, mean, mean, 1.0, error, freedom, centre, alone, tuple(parts), bounds, stretch)
     made = replace(made, p=probability(made))
-    least = min(1.0, 2.0 ** (1 - examples))  # of the sign test: two rows cannot show more than p = 0.5
+    examples, *seeds = (part.count for part in parts)
+    least = 2.0 ** (1 - min(examples if examples > 1 else sum(seeds), 1000))  # of a sign test: two rows have p = 0.5
     if made.p < least:
         made = replace(made, p=least, error=error_at(made, least))
     return widened(made, LEVEL)

@@ -80,6 +80,8 @@ def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedC
     """
     networks = [candidate for candidate in candidates if candidate.group not in ("control", "classical")]
     scratch = [candidate for candidate in networks if not candidate.pretrained]
+    before = best(candidate for candidate in networks if candidate.pretrained) if scratch else None
+    scratch = scratch or networks  # all of them trained before: then they are equals again
 
     def of(*groups: Group) -> JudgedCandidate | None:
         return best(candidate for candidate in scratch if candidate.group in groups)
@@ -89,7 +91,6 @@ def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedC
 
     perceptron, mixing, top = of("mlp"), best(candidate for candidate in scratch if candidate.tokens), best(scratch)
     classical = best(candidate for candidate in candidates if candidate.group == "classical")
-    before = best(candidate for candidate in networks if candidate.pretrained)
     asked = [
         ("pre-training", "the best network from scratch", before, top),
         ("attention", "the best MLP", of("attention"), perceptron),
