@@ -84,7 +84,7 @@ def test_repeated_cross_validation_holds_what_fresh_rows_would_give():
 def test_a_difference_of_r2_is_claimed_exactly_where_its_interval_leaves_zero_out():
     rng, claims = np.random.default_rng(0), 0
     for _ in range(200):
-        targets, (first, second) = simulation.regressions(rng, (0.6, 0.5), 3, 100, "log-normal")
+        targets, (first, second) = simulation.regressions(rng, (0.8, 0.5), 3, 100, "log-normal")
         found = difference(first, second, targets)
         assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
         claims += found.p < 0.05

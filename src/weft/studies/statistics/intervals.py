@@ -33,6 +33,7 @@ Scores = NDArray[np.float64]  # (seeds, examples)
 Targets = NDArray[np.float64]  # (examples,)
 LEVEL = 0.95
 ALONE = 1.4  # times the error of the level at which seeds alone are judged: 93 % is kept whatever their share
+FEW = 7  # rows or fewer, of which the signs alone are counted
 PSEUDO_MEAN, PSEUDO_DIFFERENCE = 4.0, 2.0  # examples, half of them on either side
 
 
@@ -89,7 +90,7 @@ def difference(first: Scores, second: Scores, targets: Targets | None = None, fo
     centre = float(per_example.sum()) / (len(per_example) + extra)
     stretch = stretch_of(per_example, targets, error=1 - min(float(first.mean()), float(second.mean())))
     bounds = (-1.0, 1.0) if extra else (-math.inf, math.inf)
-    return _estimate(float(per_example.mean()), centre, refolded(parts, folds), bounds, stretch)
+    return of_few(_estimate(float(per_example.mean()), centre, refolded(parts, folds), bounds, stretch))
 
 
 def right_or_wrong(scores: Scores) -> bool:
@@ -144,12 +145,20 @@ def _estimate(
     error, freedom = satterthwaite([(part.value, part.freedom) for part in parts])
     alone = satterthwaite([(part.seen, part.freedom) for part in parts[1:]])
     made = Estimate(mean, mean, mean, 1.0, error, freedom, centre, alone, tuple(parts), bounds, stretch)
-    made = replace(made, p=probability(made))
-    examples, *seeds = (part.count for part in parts)
-    least = 2.0 ** (1 - min(examples if examples > 1 else sum(seeds), 1000))  # of a sign test: two rows have p = 0.5
-    if made.p < least:
-        made = replace(made, p=least, error=error_at(made, least))
-    return widened(made, LEVEL)
+    return widened(replace(made, p=probability(made)), LEVEL)
+
+
+def of_few(estimate: Estimate) -> Estimate:
+    """A difference on a few rows shows no more than their signs do: that of two rows has a p-value of 0.5.
+
+    Student's t takes rows for normal, and two that happen to agree for proof. Where there are no examples, as with the
+    loss of each run, seeds are the rows.
+    """
+    examples, *seeds = (part.count for part in estimate.parts)
+    rows = examples if examples > 1 else sum(seeds)
+    if rows > FEW or estimate.p >= 2.0 ** (1 - rows):
+        return estimate
+    return widened(replace(estimate, p=2.0 ** (1 - rows), error=error_at(estimate, 2.0 ** (1 - rows))), LEVEL)
 
 
 def satterthwaite(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
