@@ -32,7 +32,6 @@ from weft.studies.statistics.target_spread import Stretch, influence, stretch_of
 Scores = NDArray[np.float64]  # (seeds, examples)
 Targets = NDArray[np.float64]  # (examples,)
 LEVEL = 0.95
-ALONE = 1.4  # times the error of the level at which seeds alone are judged: 93 % is kept whatever their share
 FEW = 7  # rows or fewer, of which the signs alone are counted
 PSEUDO_MEAN, PSEUDO_DIFFERENCE = 4.0, 2.0  # examples, half of them on either side
 
@@ -179,7 +178,7 @@ def probability(estimate: Estimate) -> float:
         return float(2 * stdtr(freedom, -value / error)) if error else float(value == 0)
 
     error, freedom = estimate.alone
-    seeds = tail(error, freedom) / ALONE if error else 0.0
+    seeds = tail(error, freedom) / leeway(freedom) if error else 0.0
     return max(tail(estimate.error, estimate.freedom), seeds)
 
 
@@ -198,7 +197,15 @@ def reach(estimate: Estimate, level: float) -> float:
     def half(error: float, freedom: float, level: float) -> float:
         return float(stdtrit(freedom, (1 + level) / 2)) * error if error else 0.0
 
-    return max(half(estimate.error, estimate.freedom, level), half(*estimate.alone, 1 - ALONE * (1 - level)))
+    return max(half(estimate.error, estimate.freedom, level), half(*estimate.alone, 1 - leeway(estimate.alone[1]) * (1 - level)))
+
+
+def leeway(freedom: float) -> float:
+    """Times as much error as others that seeds alone are allowed: 1.4 with two seeds, none from three on.
+
+    Two seeds alone would make every interval half as wide again; this way 93 % is kept whatever their share.
+    """
+    return 1 + 0.4 * min(max(2 - freedom, 0.0), 1.0)
 
 
 def centre_of(estimate: Estimate) -> float:

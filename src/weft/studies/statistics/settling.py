@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from weft.studies.statistics.intervals import ALONE, Estimate, satterthwaite
+from weft.studies.statistics.intervals import Estimate, leeway, satterthwaite
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE, JudgedCandidate, Verdict, one_seed, unequal
 
 POWER = 0.8
@@ -101,7 +101,8 @@ def power(estimate: Estimate, level: float, more: int = 0, rows: int | None = No
         asked = float(stdtrit(degrees, 1 - level / 2)) * own / error
         return float(1 - nctdtr(min(degrees, 1e6), abs(estimate.mean) / error, asked))
 
-    return min(chance(error, freedom, level), chance(*satterthwaite(grown), ALONE * level))
+    own, degrees = satterthwaite(grown)
+    return min(chance(error, freedom, level), chance(own, degrees, leeway(degrees) * level))
 
 
 def least(enough: Callable[[int], bool], most: int) -> int | None:
