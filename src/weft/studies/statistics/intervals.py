@@ -197,7 +197,9 @@ def reach(estimate: Estimate, level: float) -> float:
     def half(error: float, freedom: float, level: float) -> float:
         return float(stdtrit(freedom, (1 + level) / 2)) * error if error else 0.0
 
-    return max(half(estimate.error, estimate.freedom, level), half(*estimate.alone, 1 - leeway(estimate.alone[1]) * (1 - level)))
+    error, freedom = estimate.alone
+    alone = half(error, freedom, 1 - leeway(freedom) * (1 - level))
+    return max(half(estimate.error, estimate.freedom, level), alone)
 
 
 def leeway(freedom: float) -> float:
