@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -319,3 +320,13 @@ def test_the_interval_of_a_regression_knows_that_its_targets_are_a_sample(tmp_pa
     assert row["low"] < row["score"] < row["high"] <= 1.0
     known = mean_of(scores_of(collect(tmp_path).results))
     assert row["high"] - row["low"] > 1.3 * (known.high - known.low)
+
+
+def test_a_learning_curve_comes_with_what_more_rows_would_bring(tmp_path: Path):
+    make_study(tmp_path, {"mlp": 0.9}, seeds=3)
+    collected = collect(tmp_path)
+    shares = dict(zip((0, 1, 2), (0.1, 0.3, 1.0), strict=True))
+    curve = replace(collected, results=[replace(result, share=shares[result.seed]) for result in collected.results])
+    (forecast,) = summarise(curve)["more_rows"]
+    assert forecast["candidate"] == "mlp" and forecast["rows"] == 1295 and len(forecast["forecasts"]) == 2
+    assert summarise(collected)["more_rows"] == []

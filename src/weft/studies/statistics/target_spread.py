@@ -20,7 +20,7 @@ Values = NDArray[np.float64]
 
 CAUTION = 6.0  # added to the shape of skewed targets, over √n: a sample without its tail shows a light tail
 BENT = 0.43  # standard deviation of L-skewness × √n for normal targets
-DRAWS, ROWS = 2000, 2000  # of the simulated law; more rows are extrapolated
+DRAWS, ROWS = 2000, 1000  # of the simulated law; more rows are extrapolated
 SIGMAS = 1.96
 
 
