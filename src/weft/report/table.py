@@ -17,7 +17,8 @@ from weft.terminal import CsvWriter
 WIDE = 150
 NARROW = ("score", "steps", "parameters", "latency", "core_seconds")  # what 80 characters have room for
 STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters", "macs", "train_speed", "speed",
-          "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps")  # fmt: skip
+          "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps",
+          "balanced_accuracy", "macro_f1")  # fmt: skip
 
 
 def show(summary: dict[str, Any], console: Console | None = None) -> None:
@@ -28,10 +29,13 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
         for failure in row["failures"]:
             where = f" ({failure['log']})" if failure["log"] else ""
             console.print(f"{row['name']}, seed {failure['seed']}: {failure['reason']}{where}", style="red")
+    guesses = summary.get("guesses", [])
+    for sentence in guesses:  # before anything is concluded from them
+        console.print(f"note: {sentence}", style="yellow")
     for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:
         if sentence:
             console.print(f"• {sentence}")
-    for problem in summary["problems"]:
+    for problem in [problem for problem in summary["problems"] if problem not in guesses]:
         console.print(f"note: {problem}", style="yellow")
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from studies.fabricated import make_study, record
 from weft.disk import Damaged
 from weft.errors import WeftError
-from weft.report.table import as_csv, as_json, cell_table
-from weft.studies.results.load import collect
+from weft.report.table import as_csv, as_json, cell_table, show
+from weft.studies.results.load import collect, scores_of
 from weft.studies.results.summary import called, draw_report, summarise
+from weft.studies.statistics.intervals import mean_of
 from weft.training.config import RunConfig
+from weft.training.storage.record import read_predictions, write_predictions
 
 CANDIDATES = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 
@@ -231,3 +235,98 @@ def test_unequal_training_has_a_column_and_no_verdict(tmp_path: Path):
     assert found["recommendation"].startswith("No recommendation: vit_nano_p4_32") and "mlp" in found["recommendation"]
     titles, lines = cell_table(found)
     assert [line[titles.index("Steps")] for line in lines] == ["585", "22"]
+
+
+def changed(folder: Path, **changes: Any) -> None:
+    """The records of a study with other parts."""
+    for path in folder.rglob("record.json"):
+        content = json.loads(path.read_text())
+        for name, value in changes.items():
+            content[name] = content[name] | value if isinstance(value, dict) and name in content else value
+        path.write_text(json.dumps(content))
+
+
+def test_balanced_accuracy_and_macro_f1_stand_beside_the_accuracy(tmp_path: Path):
+    make_study(tmp_path, {"mlp": 0.9})
+    changed(tmp_path, metrics={"balanced_accuracy": 0.8, "macro_f1": 0.7})
+    summary = summarise(collect(tmp_path))
+    (row,) = summary["rows"]
+    assert (row["balanced_accuracy"], row["macro_f1"]) == (pytest.approx(0.8), pytest.approx(0.7))
+    (line,) = csv.DictReader(io.StringIO(as_csv(summary)))
+    assert float(line["macro_f1"]) == pytest.approx(0.7)
+
+
+def test_a_leaderboard_never_says_a_hundred_percent_for_sure(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, examples=100)
+    for job in study.jobs:
+        path = study.run_folder(job).path
+        found = read_predictions(path)
+        write_predictions(path, {**found, "predicted": found["target"]})
+    (row,) = summarise(collect(tmp_path))["rows"]
+    assert row["score"] == row["high"] == 1.0 and 0.9 < row["low"] < 0.98
+
+
+def test_no_better_than_a_guess_is_said_first_and_nothing_of_it_advised(tmp_path: Path, capsys):
+    make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.9, "lenet5": 0.9})
+    told = {"remark": "it has not learnt anything: every answer is '3'"}
+    for path in tmp_path.rglob("record.json"):
+        content = json.loads(path.read_text())
+        if content["config"]["model"] == "mlp":
+            path.write_text(json.dumps(content | {"learnt": told, "wall_seconds": 0.001}))
+    summary = summarise(collect(tmp_path))
+    assert summary["problems"][0].startswith("mlp") and "not learnt anything" in summary["guesses"][0]
+    assert "mlp" not in summary["recommendation"] and summary["recommendation"].startswith("Use ")
+    show(summary)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.index("it has not learnt anything") < printed.index("• Use ")
+    changed(tmp_path, learnt=told)
+    assert summarise(collect(tmp_path))["recommendation"].startswith("No recommendation: no candidate has been shown")
+
+
+def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):
+    make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=3, examples=200)
+    (needed,) = summarise(collect(tmp_path))["settling"]
+    assert needed["question"] == "attention" and "would" in needed["sentence"]
+
+
+def test_one_seed_is_marked_in_every_pair(tmp_path: Path):
+    make_study(tmp_path, {"vit_nano_p4_32": 0.5, "mlp": 0.95}, seeds=1)
+    summary = summarise(collect(tmp_path))
+    assert all(pair["alone"] for pair in summary["pairs"]) and not any(v["shown"] for v in summary["verdicts"])
+    assert "One seed" in summary["recommendation"]
+
+
+def test_runs_from_weights_trained_before_are_asked_about_against_those_from_scratch(tmp_path: Path):
+    make_study(tmp_path, {"vit_nano_p4_32": 0.97, "mlp": 0.9}, seeds=3)
+    for path in tmp_path.rglob("record.json"):
+        content = json.loads(path.read_text())
+        if content["config"]["model"].startswith("vit"):
+            content["config"]["start"] = "encoders/mini"
+            path.write_text(json.dumps(content))
+    (verdict,) = summarise(collect(tmp_path))["verdicts"]
+    assert verdict["sentence"].startswith("pre-training: +6.9 points over the best network from scratch")
+
+
+def test_the_interval_of_a_regression_knows_that_its_targets_are_a_sample(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, examples=100)
+    rng = np.random.default_rng(0)
+    target = np.exp(rng.normal(size=100)).astype(np.float32)
+    for job in study.jobs:
+        predicted = target + rng.normal(0, 0.5, 100).astype(np.float32)
+        found = {"predicted": predicted, "confidence": np.ones(100, np.float32), "target": target}
+        write_predictions(study.run_folder(job).path, found)
+    changed(tmp_path, metric="r2", metrics={"r2": 0.9})
+    (row,) = summarise(collect(tmp_path))["rows"]
+    assert row["low"] < row["score"] < row["high"] <= 1.0
+    known = mean_of(scores_of(collect(tmp_path).results))
+    assert row["high"] - row["low"] > 1.3 * (known.high - known.low)
+
+
+def test_a_learning_curve_comes_with_what_more_rows_would_bring(tmp_path: Path):
+    make_study(tmp_path, {"mlp": 0.9}, seeds=3)
+    collected = collect(tmp_path)
+    shares = dict(zip((0, 1, 2), (0.1, 0.3, 1.0), strict=True))
+    curve = replace(collected, results=[replace(result, share=shares[result.seed]) for result in collected.results])
+    (forecast,) = summarise(curve)["more_rows"]
+    assert forecast["candidate"] == "mlp" and forecast["rows"] == 1295 and len(forecast["forecasts"]) == 2
+    assert summarise(collected)["more_rows"] == []

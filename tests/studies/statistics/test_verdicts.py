@@ -31,6 +31,61 @@ def test_three_seeds_are_preliminary():
     assert "preliminary: 3 seeds, 5 are needed" in verdict.sentence
 
 
+def test_one_seed_speaks_of_two_networks_alone():
+    (verdict,) = answer([candidate("vit", "attention", 0.95, 1), candidate("mixer", "mlp", 0.80, 1)], "points", "none")
+    assert verdict.adjusted < 0.05 and verdict.alone
+    assert not verdict.shown and not verdict.preliminary
+    assert "for these two networks alone: +15.0 points" in verdict.sentence
+    assert "one seed does not tell how another training would end" in verdict.sentence
+
+
+def test_one_seed_each_is_a_false_claim_about_families_in_no_study():
+    """Seeds that spread by ten points: two trainings of one network differ, and no verdict may say that families do."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        first, second = ((rng.random((1, 500)) < rng.normal(0.8, 0.1)).astype(float) for _ in range(2))
+        pair = [JudgedCandidate("vit", "attention", first, 0.8), JudgedCandidate("mlp", "mlp", second, 0.8)]
+        assert not any(verdict.shown for verdict in answer(pair, "points", "none"))
+        assert "these networks" in recommend(pair)
+
+
+def test_a_baseline_that_no_seed_changes_may_be_beaten_with_seeds_of_the_other_alone():
+    candidates = [candidate("mlp", "mlp", 0.95, 3), candidate("HOG", "classical", 0.8, 1, fixed=True)]
+    (verdict,) = answer(candidates, "points", "none")
+    assert verdict.shown and not verdict.alone
+
+
+def test_one_repetition_of_five_folds_is_five_networks():
+    pair = [candidate("vit", "attention", 0.95, 1, folds=5), candidate("mlp", "mlp", 0.80, 1, folds=5)]
+    (verdict,) = answer(pair, "points", "none")
+    assert verdict.shown and not verdict.alone and not verdict.preliminary
+
+
+def test_what_was_trained_before_is_asked_about_once_and_kept_out_of_the_rest():
+    candidates = [
+        candidate("vit_before", "attention", 0.99, pretrained=True, tokens=True),
+        candidate("vit", "attention", 0.9, tokens=True),
+        candidate("mlp", "mlp", 0.8),
+        candidate("HOG", "classical", 0.7, 1, fixed=True),
+    ]
+    asked = {question: (first.name, second.name) for question, _, first, second in questions(candidates)}
+    assert asked == {
+        "pre-training": ("vit_before", "vit"),
+        "attention": ("vit", "mlp"),
+        "a network": ("vit", "HOG"),
+    }
+    verdict = answer(candidates, "points", "params")[0]
+    assert verdict.sentence.startswith(
+        "pre-training: +9.0 points over the best network from scratch (vit_before against"
+    )
+    assert recommend(candidates).startswith("Use vit_before")
+
+
+def test_where_all_were_trained_before_they_are_asked_about_as_usual():
+    candidates = [candidate("vit", "attention", 0.9, pretrained=True), candidate("mlp", "mlp", 0.8, pretrained=True)]
+    assert [question for question, *_ in questions(candidates)] == ["attention"]
+
+
 def test_a_difference_within_noise_is_no_difference_shown():
     (verdict,) = answer([candidate("vit", "attention", 0.951), candidate("mixer", "mlp", 0.95)], "points", "params")
     assert not verdict.shown

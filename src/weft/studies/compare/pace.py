@@ -64,7 +64,7 @@ SHORTER = 4  # a trial takes this part of a run: what suits a quarter suits the 
 LADDER = 2.0  # between lengths, so that a longer comparison meets the lengths of a shorter one
 SHORTEST = 2.0**-4
 KEPT = 2  # settings beside the usual ones that get to the second round of trials
-WORTH = {6: 8.0, 3: 2.0, 1: 0.0}  # settings of each candidate, and the length of full runs from which on they pay
+WORTH = {6: 32.0, 3: 4.0, 1: 0.0}  # settings of each candidate, and the length of full runs from which on they pay
 
 
 def trial_seconds(pace: Pace, settings: int, first: float) -> float:

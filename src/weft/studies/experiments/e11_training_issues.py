@@ -249,7 +249,7 @@ def in_words(claim: Claim, value: Estimate | None, p: float, study: Study) -> di
         sentence = f"{claim.name}: no verdict, a side has no finished run"
         return asdict(JudgedClaim(claim.name, sentence))
     seeds = len({job.seed for job in study.jobs})
-    shown = p < SIGNIFICANCE
+    shown = p < SIGNIFICANCE and seeds > 1  # one seed tells nothing of another training
     outcome = ("confirmed" if value.mean > 0 else "refuted") if shown else "not shown"
     few = f"; preliminary: {seeds} seeds" if shown and seeds < ENOUGH else ""
     text = f"{claim.name}: {outcome}: {claim.says} ({claim.first.name} {claim_amount(claim, value)}{few})"

@@ -189,6 +189,14 @@ def scores_of(results: list[Result]) -> Scores:
     return np.stack([score(result.predictions, result.record) for result in results])  # type: ignore[arg-type]
 
 
+def targets_of(results: list[Result]) -> NDArray[np.float64] | None:
+    """(examples,): the targets of a regression, which R² is measured by; None for right and wrong."""
+    first = next((result for result in results if result.finished), None)
+    if first is None or first.record is None or first.predictions is None or judged_by(first.record) == "accuracy":
+        return None
+    return first.predictions["target"].astype(np.float64)
+
+
 def score(predictions: Predictions, record: dict[str, Any]) -> NDArray[np.float64]:
     """Per-example scores whose mean is accuracy or R²."""
     predicted, target = predictions["predicted"].astype(np.float64), predictions["target"].astype(np.float64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,20 @@ from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
 from weft.studies.results.error_examples import read_mistakes
 from weft.studies.results.inference_speed import Inference, read_inference
-from weft.studies.results.load import Collection, Result, collect, judged_by, own_metric, scores_of, validation_metric
-from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
-from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, recommend
+from weft.studies.results.load import (
+    Collection,
+    Result,
+    collect,
+    judged_by,
+    own_metric,
+    scores_of,
+    targets_of,
+    validation_metric,
+)
+from weft.studies.statistics.extrapolation import more_rows
+from weft.studies.statistics.intervals import Estimate, corrected, mean_of
+from weft.studies.statistics.settling import settling
+from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
 from weft.training.learnt import remark
 from weft.training.run.kinds import config_class
 from weft.training.storage import yaml_file
@@ -44,7 +56,9 @@ def summarise(collection: Collection) -> dict[str, Any]:
         for candidate in collection.candidates
     }
     whole = [result for results in by_candidate.values() for result in results]
-    problems = collection.problems + comparable(by_candidate) + nothing_learnt(by_candidate)
+    problems = comparable(by_candidate)
+    guesses = nothing_learnt(by_candidate)
+    problems = [*guesses.values(), *collection.problems, *problems]  # no better than a guess: that is said first
     judged = [
         made
         for candidate in collection.candidates
@@ -54,6 +68,8 @@ def summarise(collection: Collection) -> dict[str, Any]:
     unit = "points" if metric == "accuracy" else "value"
     rows = [leaderboard_row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
+    verdicts = answer(judged, unit, held_equal(collection))
+    curve = learning(collection)
     return {
         "title": study["title"],
         "heading": "",
@@ -67,8 +83,11 @@ def summarise(collection: Collection) -> dict[str, Any]:
             (own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None
         ),
         "unit": unit,
-        "recommendation": recommend(judged),
-        "verdicts": [as_row(verdict) for verdict in answer(judged, unit, held_equal(collection))],
+        "recommendation": advice(judged, guesses),
+        "verdicts": [as_row(verdict) for verdict in verdicts],
+        "settling": [
+            asdict(one) for one in settling(verdicts, judged, {row["name"]: row["seconds"] or 0.0 for row in rows})
+        ],
         "rows": rows,
         "pairs": pairs(judged),
         "curves": {
@@ -79,8 +98,10 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "confusion": {
             name: total for name, results in by_candidate.items() if (total := confusion(results)) is not None
         },
-        "learning": learning(collection),
+        "learning": curve,
+        "more_rows": more_rows(curve, facts["rows"], unit) if curve and facts.get("rows") else [],
         "environment": environment(whole),
+        "guesses": list(guesses.values()),
         "problems": problems,
     }
 
@@ -118,14 +139,22 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def nothing_learnt(by_candidate: dict[str, list[Result]]) -> list[str]:
-    """What has to be said of runs whose answers are no better than a guess: a sentence a candidate."""
-    problems: list[str] = []
+def advice(judged: list[JudgedCandidate], guesses: dict[str, str]) -> str:
+    """Which candidate to use, of those whose answers are better than a guess in every run."""
+    better = [candidate for candidate in judged if candidate.name not in guesses]
+    if judged and not better:
+        return "No recommendation: no candidate has been shown to be better than a constant guess in all of its runs."
+    return recommend(better)
+
+
+def nothing_learnt(by_candidate: dict[str, list[Result]]) -> dict[str, str]:
+    """What has to be said of runs whose answers are no better than a guess: a sentence by candidate."""
+    problems: dict[str, str] = {}
     for name, results in by_candidate.items():
         told = {result.seed: why for result in results if result.finished and (why := remark(result.record or {}))}
         if told:
             seeds = f"{len(told)} of {len(results)} seeds, the first being {min(told)}"
-            problems.append(f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}")
+            problems[name] = f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}"
     return problems
 
 
@@ -141,7 +170,12 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
     cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
     seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
     told = (candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed)
-    return JudgedCandidate(*told, seen or 0.0)
+    return JudgedCandidate(*told, seen or 0.0, pretrained(done), targets_of(done))
+
+
+def pretrained(results: list[Result]) -> bool:
+    """Whether runs start from weights that were trained before."""
+    return any(bool((result.record or {})["config"].get("start")) for result in results)
 
 
 def trained(record: dict[str, Any]) -> float:
@@ -155,7 +189,7 @@ def as_numbers(value: Estimate) -> dict[str, float]:
 
 
 def as_row(verdict: Verdict) -> dict[str, Any]:
-    found = {name: getattr(verdict, name) for name in ("question", "sentence", "shown", "preliminary")}
+    found = {name: getattr(verdict, name) for name in ("question", "sentence", "shown", "preliminary", "alone")}
     return {**found, "p": verdict.adjusted, **as_numbers(verdict.estimate)}
 
 
@@ -175,9 +209,8 @@ def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, An
     }
     if not done:
         return found
-    total = mean_of(scores_of(done))
-    least = 0.0 if judged_by(done[0].record) == "accuracy" else -math.inf  # type: ignore[arg-type]
-    found |= {"score": total.mean, "low": max(total.low, least), "high": min(total.high, 1.0)}
+    total = mean_of(scores_of(done), targets_of(done))
+    found |= {"score": total.mean, "low": total.low, "high": total.high}
     found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
     if own := own_metric(done[0].record or {"config": {}}):
         found[own] = mean([(result.record or {})["metrics"].get(own) for result in done])
@@ -202,6 +235,8 @@ NUMBERS: dict[str, Any] = {
     "core_seconds": lambda record: record["wall_seconds"] * record.get("environment", {}).get("threads", 1),
     "money": lambda record: record.get("cost"),
     "steps": lambda record: record.get("steps"),
+    "balanced_accuracy": lambda record: record["metrics"].get("balanced_accuracy"),
+    "macro_f1": lambda record: record["metrics"].get("macro_f1"),
 }
 
 
@@ -219,9 +254,9 @@ def inference_of(result: Result) -> Inference | None:
 def pairs(judged: list[JudgedCandidate]) -> list[dict[str, Any]]:
     """The difference of every two candidates, corrected over all of them."""
     both = list(itertools.combinations(judged, 2))
-    found = corrected([difference(first.scores, second.scores) for first, second in both])
+    found = corrected([apart(first, second) for first, second in both])
     return [
-        {"first": a.name, "second": b.name, "p": p, **as_numbers(value)}
+        {"first": a.name, "second": b.name, "p": p, "alone": one_seed(a, b), **as_numbers(value)}
         for (a, b), (value, p) in zip(both, found, strict=True)
     ]
 
@@ -267,7 +302,9 @@ def learning(collection: Collection) -> list[dict[str, Any]]:
     for candidate, share in itertools.product(collection.candidates, shares) if len(shares) > 1 else []:
         done = [r for r in collection.results if r.candidate == candidate.name and r.share == share and r.finished]
         if done:
-            points.append({"candidate": candidate.name, "share": share, **as_numbers(mean_of(scores_of(done)))})
+            points.append(
+                {"candidate": candidate.name, "share": share, **as_numbers(mean_of(scores_of(done), targets_of(done)))}
+            )
     return points
 
 

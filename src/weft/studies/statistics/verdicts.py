@@ -2,8 +2,9 @@
 
 Which candidate stands for a group is chosen by the validation split; it is then judged on the test split, which had no
 part in the choice. A difference is claimed when its Holm-corrected p-value over all questions is below 5 %, and is
-called preliminary below five seeds. Everything else is "no difference shown". Intervals are widened by the same
-correction, so that one leaves 0 out exactly where a difference is claimed.
+called preliminary below five seeds. One seed claims nothing of how another training would end: then two networks are
+compared, not two families. Everything else is "no difference shown". Intervals are widened by the same correction, so
+that one leaves 0 out exactly where a difference is claimed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference, holm
+from weft.studies.statistics.intervals import Estimate, Scores, Targets, corrected, difference, holm
 
 Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]
 
@@ -33,6 +34,14 @@ class JudgedCandidate:
     tokens: bool = False  # whether it mixes tokens, so that the controls stand beside it
     fixed: bool = False  # no seed changes it
     trained: float = 0.0  # examples that a run was to see; 0 where that is no measure of it
+    pretrained: bool = False  # whether it starts from weights that were trained before
+    targets: Targets | None = None  # of the examples, where the scores are those of R²
+    folds: int | None = None  # where a row of the scores is a repetition of cross-validation
+
+    @property
+    def networks(self) -> int:
+        """How many were trained for its scores."""
+        return len(self.scores) * (self.folds or 1)
 
 
 UNEQUAL = 1.25  # factor between the examples that two candidates saw, from which on nothing is concluded
@@ -56,6 +65,7 @@ class Verdict:
     shown: bool
     preliminary: bool
     sentence: str
+    alone: bool = False  # of two networks, not of two ways to train
 
 
 def best(candidates: Iterable[JudgedCandidate]) -> JudgedCandidate | None:
@@ -64,31 +74,43 @@ def best(candidates: Iterable[JudgedCandidate]) -> JudgedCandidate | None:
 
 
 def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedCandidate, JudgedCandidate]]:
-    """(question, how the second is called, first, second) for every question that these candidates can answer."""
+    """(question, how the second is called, first, second) for every question that these candidates can answer.
+
+    What was trained before is asked about once, against the best from scratch; all else is among those from scratch.
+    """
     networks = [candidate for candidate in candidates if candidate.group not in ("control", "classical")]
+    scratch = [candidate for candidate in networks if not candidate.pretrained]
+    before = best(candidate for candidate in networks if candidate.pretrained) if scratch else None
+    scratch = scratch or networks  # all of them trained before: then they are equals again
 
     def of(*groups: Group) -> JudgedCandidate | None:
-        return best(candidate for candidate in networks if candidate.group in groups)
+        return best(candidate for candidate in scratch if candidate.group in groups)
 
     def named(part: str) -> JudgedCandidate | None:
         return best(candidate for candidate in candidates if candidate.group == "control" and part in candidate.name)
 
-    perceptron, mixing, top = of("mlp"), best(candidate for candidate in networks if candidate.tokens), best(networks)
+    perceptron, mixing, top = of("mlp"), best(candidate for candidate in scratch if candidate.tokens), best(scratch)
     classical = best(candidate for candidate in candidates if candidate.group == "classical")
     asked = [
+        ("pre-training", "the best network from scratch", before, top),
         ("attention", "the best MLP", of("attention"), perceptron),
         ("convolution", "the best MLP", of("convolution"), perceptron),
         ("token mixing", "no mixing at all", mixing, named("identity")),
         ("learned mixing", "fixed random mixing", mixing, named("random")),
         ("a network", "the classical baseline", top, classical),
     ]
-    return [(question, what, a, b) for question, what, a, b in asked if a is not None and b is not None and a != b]
+    return [(question, what, a, b) for question, what, a, b in asked if a is not None and b is not None and a is not b]
+
+
+def apart(first: JudgedCandidate, second: JudgedCandidate) -> Estimate:
+    """The difference of two candidates."""
+    return difference(first.scores, second.scores, first.targets, first.folds)
 
 
 def answer(candidates: list[JudgedCandidate], unit: str, match: str) -> list[Verdict]:
     """A verdict for every question, corrected together."""
     asked = questions(candidates)
-    estimates = corrected([difference(first.scores, second.scores) for _, _, first, second in asked])
+    estimates = corrected([apart(first, second) for _, _, first, second in asked])
     return [
         judge(question, what, first, second, estimate, p, unit, match)
         for (question, what, first, second), (estimate, p) in zip(asked, estimates, strict=True)
@@ -107,20 +129,30 @@ def judge(
 ) -> Verdict:
     """The verdict on one difference, as a sentence."""
     shown = p < SIGNIFICANCE
-    preliminary = shown and too_few(first, second)
-    equal = "" if "classical" in (first.group, second.group) else matched(match)  # which has the size it has
+    alone = one_seed(first, second)
+    preliminary = shown and not alone and too_few(first, second)
+    own_size = "classical" in (first.group, second.group) or first.pretrained != second.pretrained
+    equal = "" if own_size else matched(match)
     change = f"{signed(estimate.mean, unit)} {what}{equal} ({first.name} against {second.name})"
     interval = f"corrected 95 % interval {spread(estimate, unit)}"
     if unequal(first, second):
         longer = max(first.trained, second.trained) / min(first.trained, second.trained)
         shown = preliminary = False
         text = f"nothing to conclude, as training was unequal by a factor of {longer:.3g}: {change}, {interval}"
+    elif alone:
+        text = f"{of_two(shown, change)}, {interval}; one seed does not tell how another training would end"
+        shown = False
     elif shown:
         few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
         text = f"{change}, {interval}{few}"
     else:
         text = f"no difference shown: {change}, {interval}"
-    return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, f"{question}: {text}")
+    return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, f"{question}: {text}", alone)
+
+
+def of_two(shown: bool, change: str) -> str:
+    """A difference between two networks, of which other seeds would make others."""
+    return f"for these two networks alone: {change}" if shown else f"no difference shown between two networks: {change}"
 
 
 def recommend(candidates: list[JudgedCandidate]) -> str:
@@ -128,32 +160,45 @@ def recommend(candidates: list[JudgedCandidate]) -> str:
     leader = best(candidates)
     if leader is None or len(candidates) < 2:
         return ""
-    apart = sorted(candidate.name for candidate in candidates if unequal(leader, candidate))
-    if apart:
+    longer = sorted(candidate.name for candidate in candidates if unequal(leader, candidate))
+    if longer:
         return (
-            f"No recommendation: {leader.name} is ahead on the validation split, but {', '.join(apart)} "
-            f"{'was' if len(apart) == 1 else 'were'} trained for another length; compare them at equal length first."
+            f"No recommendation: {leader.name} is ahead on the validation split, but {', '.join(longer)} "
+            f"{'was' if len(longer) == 1 else 'were'} trained for another length; compare them at equal length first."
         )
-    pairs = list(itertools.combinations(candidates, 2))
-    estimates = [difference(first.scores, second.scores) for first, second in pairs]
-    worse = {
-        (second if estimate.mean > 0 else first).name
-        for (first, second), estimate, p in zip(pairs, estimates, holm([e.p for e in estimates]), strict=True)
-        if p < SIGNIFICANCE
-    }
-    equal = [candidate for candidate in candidates if candidate.name not in worse]
+    equal = not_worse(candidates)
     if not equal:  # each is shown to be worse than another: then nothing is advised
         return ""
     cheapest = min(equal, key=lambda candidate: candidate.cost)
-    few = " Preliminary: few seeds." if too_few(*candidates) else ""
+    if one_seed(*candidates):
+        few = " One seed: this is about these networks, not about how another training would end."
+    else:
+        few = " Preliminary: few seeds." if too_few(*candidates) else ""
     if len(equal) == 1:
         return f"Use {cheapest.name}: it is shown to be better than every candidate that comes near it.{few}"
     rest = ", ".join(sorted(candidate.name for candidate in equal if candidate is not cheapest))
     return f"Use {cheapest.name}: the cheapest of the candidates that none is shown to be better than ({rest}).{few}"
 
 
+def not_worse(candidates: list[JudgedCandidate]) -> list[JudgedCandidate]:
+    """Those that no other is shown to be better than, corrected over all pairs."""
+    pairs = list(itertools.combinations(candidates, 2))
+    estimates = [apart(first, second) for first, second in pairs]
+    worse = {
+        (second if estimate.mean > 0 else first).name
+        for (first, second), estimate, p in zip(pairs, estimates, holm([e.p for e in estimates]), strict=True)
+        if p < SIGNIFICANCE
+    }
+    return [candidate for candidate in candidates if candidate.name not in worse]
+
+
+def one_seed(*candidates: JudgedCandidate) -> bool:
+    """Whether one of them was trained once, though another seed would make another network of it."""
+    return any(candidate.networks < 2 and not candidate.fixed for candidate in candidates)
+
+
 def too_few(*candidates: JudgedCandidate) -> bool:
-    return any(len(candidate.scores) < ENOUGH and not candidate.fixed for candidate in candidates)
+    return any(candidate.networks < ENOUGH and not candidate.fixed for candidate in candidates)
 
 
 def seeds(*candidates: JudgedCandidate) -> int:

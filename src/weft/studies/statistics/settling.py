@@ -1,0 +1,129 @@
+"""How much more would settle it: seeds, or test rows, that would probably decide an undecided question.
+
+If the difference that was seen is the true one, so many more seeds show it with a chance of 80 %, at the level that
+Holm's correction leaves to the open questions. Seeds make a candidate's own variance smaller, never that over test
+examples: where that alone is too large no number of seeds helps, and test rows are asked for instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weft.studies.statistics.intervals import Estimate, leeway, satterthwaite
+from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE, JudgedCandidate, Verdict, one_seed, unequal
+
+POWER = 0.8
+MOST_SEEDS = 200  # further ones, above which nobody waits for an answer
+MOST_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What an undecided question probably needs. Without `seeds` no number of them would do."""
+
+    question: str
+    seeds: int | None  # further ones of each candidate that has seeds
+    rows: int | None  # test rows in all, where these are the limit
+    minutes: float | None  # that the further seeds take, where times of runs are known
+    sentence: str
+
+
+def settling(
+    verdicts: Sequence[Verdict], candidates: Sequence[JudgedCandidate], seconds: Mapping[str, float] | None = None
+) -> list[Needed]:
+    """What each undecided verdict needs; `seconds` are those of one run of a candidate, by its name."""
+    known = {candidate.name: candidate for candidate in candidates}
+    both = [(verdict, known[verdict.first], known[verdict.second]) for verdict in verdicts if not verdict.shown]
+    undecided = [(verdict, a, b) for verdict, a, b in both if not unequal(a, b)]  # more of unequal training is no help
+    level = SIGNIFICANCE / max(len(undecided), 1)
+    return [needed(verdict, a, b, level, seconds or {}) for verdict, a, b in undecided]
+
+
+def needed(
+    verdict: Verdict, first: JudgedCandidate, second: JudgedCandidate, level: float, seconds: Mapping[str, float]
+) -> Needed:
+    """What one question needs."""
+    question = verdict.question
+    learnt = [candidate for candidate in (first, second) if not candidate.fixed]
+    taken = math.fsum(seconds.get(candidate.name, 0.0) for candidate in learnt) / 60
+    if one_seed(first, second):
+        more = max(ENOUGH - candidate.networks for candidate in learnt)
+        said = f"{question}: one seed tells nothing of others; {of_seeds(more)} first{lasting(more * taken)}"
+        return Needed(question, more, None, more * taken or None, said)
+    more_seeds = further_seeds(verdict.estimate, level)
+    if more_seeds is not None:
+        said = f"{question}: {of_seeds(more_seeds)} would probably decide it{lasting(more_seeds * taken)}"
+        return Needed(question, more_seeds, None, more_seeds * taken or None, said)
+    rows = enough_rows(verdict.estimate, level)
+    now = verdict.estimate.parts[0].count
+    if rows is None:
+        said = f"{question}: neither seeds nor test rows would decide it at the difference seen, which is too small"
+    else:
+        said = f"{question}: no number of seeds would decide it, as {now:,} test rows are too few; about {rows:,} would"
+    return Needed(question, None, rows, None, said)
+
+
+def further_seeds(estimate: Estimate, level: float) -> int | None:
+    """The least number of further seeds of either candidate with enough power, or None if there is none."""
+    return least(lambda more: power(estimate, level, more=more) >= POWER, MOST_SEEDS)
+
+
+def enough_rows(estimate: Estimate, level: float) -> int | None:
+    """Test rows, to two digits, that would do with as many seeds as there are, at least five; or with many more."""
+    now = estimate.parts[0].count
+    seeds = min((part.count for part in estimate.parts[1:] if part.value > 0), default=ENOUGH)
+    for more in (max(ENOUGH - seeds, 0), 4 * ENOUGH, MOST_SEEDS):
+        found = least(lambda rows, more=more: power(estimate, level, more, now + rows) >= POWER, MOST_ROWS)  # type: ignore[misc]
+        if found is not None:
+            digits = 10 ** max(len(str(now + found)) - 2, 0)
+            return math.ceil((now + found) / digits) * digits
+    return None
+
+
+def power(estimate: Estimate, level: float, more: int = 0, rows: int | None = None) -> float:
+    """Chance that `more` seeds each, and so many test rows, show the difference that was seen."""
+    from scipy.special import nctdtr, stdtrit
+
+    examples, *seeds = estimate.parts
+    scale = examples.count / rows if rows else 1.0
+    spread = (examples.value * scale, max(examples.freedom / scale, 1.0))
+    grown = [(part.value * part.count / (part.count + more), part.freedom + more) for part in seeds if part.value > 0]
+    error, freedom = satterthwaite([spread, *grown])
+    if error == 0 or estimate.mean == 0:
+        return 0.0
+
+    def chance(own: float, degrees: float, level: float) -> float:
+        """That a value with `error` exceeds what an error of `own` with so many degrees of freedom asks for."""
+        if own == 0:
+            return 1.0
+        asked = float(stdtrit(degrees, 1 - level / 2)) * own / error
+        return float(1 - nctdtr(min(degrees, 1e6), abs(estimate.mean) / error, asked))
+
+    own, degrees = satterthwaite(grown)
+    return min(chance(error, freedom, level), chance(own, degrees, leeway(degrees) * level))
+
+
+def least(enough: Callable[[int], bool], most: int) -> int | None:
+    """The least number from 1 to `most` that is enough, given that more is never worse."""
+    low, high = 0, 1
+    while high < most and not enough(high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    if not enough(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def of_seeds(count: int) -> str:
+    return f"{count} further seed{'s' if count > 1 else ''}"
+
+
+def lasting(minutes: float) -> str:
+    if not minutes:
+        return ""
+    return f" (about {minutes:,.0f} min)" if minutes >= 1 else " (less than a minute)"

@@ -1,0 +1,94 @@
+"""What would settle it: is the number of seeds, or of rows, that is asked for the one that does?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from weft.studies.statistics.intervals import Part, difference
+from weft.studies.statistics.settling import POWER, enough_rows, further_seeds, power, settling
+from weft.studies.statistics.verdicts import JudgedCandidate, answer
+
+GAP = 0.03
+
+
+def study(rng: np.random.Generator, seeds: int, rows: int, spread: float, gap: float = GAP) -> list[np.ndarray]:
+    """Two candidates whose answers are numbers: an example's part, a seed's, and a rest."""
+    return [
+        shift + 0.5 * rng.normal(0, 0.3, rows) + rng.normal(0, spread, (seeds, 1)) + rng.normal(0, 0.2, (seeds, rows))
+        for shift in (gap, 0.0)
+    ]
+
+
+def typical(seeds: int, rows: int, spread: float):
+    """An estimate with the parts that it has on average, and the true gap for its mean."""
+    found = difference(*study(np.random.default_rng(0), seeds, rows, spread))
+    own = (spread**2 + 0.04 / rows) / seeds
+    parts = (Part(2 * 0.15**2 / rows, rows - 1, count=rows), *(Part(own, seeds - 1, own, seeds) for _ in range(2)))
+    return replace(found, mean=GAP, parts=parts)
+
+
+def share_shown(seeds: int, rows: int, spread: float, studies: int = 300) -> float:
+    rng = np.random.default_rng(1)
+    return float(np.mean([difference(*study(rng, seeds, rows, spread)).p < 0.05 for _ in range(studies)]))
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.04])
+def test_so_many_further_seeds_show_the_difference_in_about_80_percent_of_studies(spread: float):
+    more = further_seeds(typical(3, 1000, spread), 0.05)
+    assert more is not None and more > 1
+    assert 0.7 < share_shown(3 + more, 1000, spread) < 0.92
+    assert share_shown(3, 1000, spread) < 0.7
+
+
+def test_where_test_rows_are_the_limit_so_many_rows_show_it():
+    few = typical(5, 60, 0.005)
+    assert further_seeds(few, 0.05) is None
+    rows = enough_rows(few, 0.05)
+    assert rows is not None and rows > 60
+    assert 0.7 < share_shown(5, rows, 0.005) < 0.95
+    assert share_shown(200, 60, 0.005, studies=100) < 0.7
+
+
+def test_power_grows_with_seeds_and_rows_and_falls_with_the_level():
+    found = typical(3, 300, 0.02)
+    assert power(found, 0.05) < power(found, 0.05, more=4) < power(found, 0.05, more=4, rows=3000)
+    assert power(found, 0.01, more=4) < power(found, 0.05, more=4)
+
+
+def judged(name: str, group, scores: np.ndarray, **more) -> JudgedCandidate:
+    return JudgedCandidate(name, group, scores, float(scores.mean()), **more)
+
+
+def test_every_open_question_gets_a_sentence_with_its_minutes():
+    first, second = study(np.random.default_rng(2), 3, 1000, 0.03)
+    candidates = [judged("vit", "attention", first), judged("mlp", "mlp", second)]
+    (needed,) = settling(answer(candidates, "value", "none"), candidates, {"vit": 90.0, "mlp": 30.0})
+    assert needed.seeds is not None and needed.minutes == pytest.approx(2 * needed.seeds)
+    assert needed.sentence.startswith(f"attention: {needed.seeds} further seeds would probably decide it (about ")
+
+
+def test_what_is_shown_or_trained_unequally_needs_no_seeds():
+    first, second = study(np.random.default_rng(0), 5, 1000, 0.01, gap=0.5)
+    assert (
+        settling(answer(c := [judged("a", "attention", first), judged("b", "mlp", second)], "value", "none"), c) == []
+    )
+    first, second = study(np.random.default_rng(0), 5, 1000, 0.01, gap=0.0)
+    c = [judged("a", "attention", first, trained=10.0), judged("b", "mlp", second, trained=99.0)]
+    assert settling(answer(c, "value", "none"), c) == []
+
+
+def test_one_seed_asks_for_five():
+    first, second = study(np.random.default_rng(0), 1, 1000, 0.01)
+    c = [judged("a", "attention", first), judged("b", "mlp", second)]
+    (needed,) = settling(answer(c, "value", "none"), c)
+    assert needed.seeds == 4 and "one seed tells nothing of others" in needed.sentence
+
+
+def test_no_difference_at_all_is_settled_by_nothing():
+    same = np.ones((3, 50))
+    c = [judged("a", "attention", same), judged("b", "mlp", same.copy())]
+    (needed,) = settling(answer(c, "points", "none"), c)
+    assert (needed.seeds, needed.rows, needed.minutes) == (None, None, None) and POWER == 0.8
