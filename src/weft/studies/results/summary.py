@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from weft.studies.results.inference_speed import Inference, read_inference
 from weft.studies.results.load import Collection, Result, collect, judged_by, own_metric, scores_of, validation_metric
 from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, recommend
+from weft.training.learning_curves import overfitting
 from weft.training.learnt import remark
 from weft.training.run.kinds import config_class
 from weft.training.storage import yaml_file
@@ -44,7 +46,8 @@ def summarise(collection: Collection) -> dict[str, Any]:
         for candidate in collection.candidates
     }
     whole = [result for results in by_candidate.values() for result in results]
-    problems = collection.problems + comparable(by_candidate) + nothing_learnt(by_candidate)
+    said = [said_of_runs(by_candidate, judge) for judge in (remark, overfitting)]
+    problems = [*collection.problems, *comparable(by_candidate), *itertools.chain(*said)]
     judged = [
         made
         for candidate in collection.candidates
@@ -118,11 +121,11 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def nothing_learnt(by_candidate: dict[str, list[Result]]) -> list[str]:
-    """What has to be said of runs whose answers are no better than a guess: a sentence a candidate."""
+def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> list[str]:
+    """What has to be said of runs, that they learnt nothing or over-fitted for instance: a sentence a candidate."""
     problems: list[str] = []
     for name, results in by_candidate.items():
-        told = {result.seed: why for result in results if result.finished and (why := remark(result.record or {}))}
+        told = {result.seed: why for result in results if result.finished and (why := judge(result.record or {}))}
         if told:
             seeds = f"{len(told)} of {len(results)} seeds, the first being {min(told)}"
             problems.append(f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}")
@@ -231,6 +234,7 @@ def curves(results: list[Result]) -> dict[str, Any]:
     return {
         "metric": spread(results, "evaluation", "validation_metric"),
         "loss": spread(results, "train", "loss"),
+        "validation_loss": spread(results, "evaluation", "validation_loss"),
     }
 
 
