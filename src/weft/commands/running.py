@@ -170,6 +170,8 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
 def tell(outcome: object) -> int:
     """Print how the session ended."""
+    from weft.training.learning_curves import FILE as CURVES
+    from weft.training.learning_curves import overfitting
     from weft.training.learnt import remark
     from weft.training.run.lifecycle import Outcome
 
@@ -188,8 +190,10 @@ def tell(outcome: object) -> int:
         print(line)
     if never := record["metrics"].get("never_answered"):
         print(f"never answered, though they occur in the test split: {brief_list(never)}")
-    if (why := remark(record)) is not None:
+    for why in filter(None, (remark(record), overfitting(record))):
         print(why)
+    if (outcome.folder / CURVES).is_file():
+        print(f"training and validation loss: {outcome.folder / CURVES}")
     return 0
 
 

@@ -66,13 +66,12 @@ def scatters(summary: Summary, known: list[Column], tints: dict[str, int]) -> It
 
 
 def curves(summary: Summary, tints: dict[str, int]) -> Iterator[str]:
-    """Selection metric and training loss by epoch."""
+    """Validation metric, training and validation loss by epoch."""
     found = summary["curves"]
     metric = {name: line["metric"] for name, line in found.items()}
     yield charts.lines(metric, tints, ("epoch", f"{summary['metric']} on the validation split"))
-    yield charts.lines(
-        {name: line["loss"] for name, line in found.items()}, tints, ("epoch", "training loss"), log=True
-    )
+    for key, title in (("loss", "training loss"), ("validation_loss", "validation loss")):
+        yield charts.lines({name: line.get(key) for name, line in found.items()}, tints, ("epoch", title), log=True)
 
 
 def learning(summary: Summary, tints: dict[str, int]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from weft.studies.statistics.extrapolation import more_rows
 from weft.studies.statistics.intervals import Estimate, corrected, mean_of
 from weft.studies.statistics.settling import settling
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
+from weft.training.config import trained_start
+from weft.training.learning_curves import overfitting
 from weft.training.learnt import remark
 from weft.training.run.kinds import config_class
 from weft.training.storage import yaml_file
@@ -57,8 +60,8 @@ def summarise(collection: Collection) -> dict[str, Any]:
     }
     whole = [result for results in by_candidate.values() for result in results]
     problems = comparable(by_candidate)
-    guesses = nothing_learnt(by_candidate)
-    problems = [*guesses.values(), *collection.problems, *problems]  # no better than a guess: that is said first
+    guesses, overfitted = (said_of_runs(by_candidate, judge) for judge in (remark, overfitting))
+    problems = [*guesses.values(), *collection.problems, *problems, *overfitted.values()]  # guesses are said first
     judged = [
         made
         for candidate in collection.candidates
@@ -147,11 +150,11 @@ def advice(judged: list[JudgedCandidate], guesses: dict[str, str]) -> str:
     return recommend(better)
 
 
-def nothing_learnt(by_candidate: dict[str, list[Result]]) -> dict[str, str]:
-    """What has to be said of runs whose answers are no better than a guess: a sentence by candidate."""
+def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> dict[str, str]:
+    """What has to be said of runs, that they learnt nothing or over-fitted for instance: a sentence by candidate."""
     problems: dict[str, str] = {}
     for name, results in by_candidate.items():
-        told = {result.seed: why for result in results if result.finished and (why := remark(result.record or {}))}
+        told = {result.seed: why for result in results if result.finished and (why := judge(result.record or {}))}
         if told:
             seeds = f"{len(told)} of {len(results)} seeds, the first being {min(told)}"
             problems[name] = f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}"
@@ -175,7 +178,8 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
 
 def pretrained(results: list[Result]) -> bool:
     """Whether runs start from weights that were trained before."""
-    return any(bool((result.record or {})["config"].get("start")) for result in results)
+    configs = [(result.record or {})["config"] for result in results]
+    return any(config.get("start") or trained_start(config.get("model", "")) for config in configs)
 
 
 def trained(record: dict[str, Any]) -> float:
@@ -266,6 +270,7 @@ def curves(results: list[Result]) -> dict[str, Any]:
     return {
         "metric": spread(results, "evaluation", "validation_metric"),
         "loss": spread(results, "train", "loss"),
+        "validation_loss": spread(results, "evaluation", "validation_loss"),
     }
 
 

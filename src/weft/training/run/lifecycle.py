@@ -20,6 +20,7 @@ from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.measure.cost import total_macs
 from weft.training.baseline import beside
+from weft.training.learning_curves import draw_curves
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
 from weft.training.loop.evaluation import outputs_of, weights_of
@@ -306,6 +307,7 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
     record = make_record(run, progress, folder.path, facts)
     if run.team.rank == 0:
         inputs.keep(folder.path, best, outputs, targets)
+        draw_curves(folder.path, record)
         folder.write_record(record)
     return record
 
