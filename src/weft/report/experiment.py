@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from rich.console import Console
 
 from weft.report.chart import WIDTH, Plane, Scale, fitting, picture, short
 from weft.report.charts import colour, interval
@@ -61,6 +62,16 @@ def figure(row: Summary, quantity: str) -> str:
 def published(row: Summary, quantity: str) -> str:
     value = row["published"].get(quantity)
     return "–" if value is None else f"{value:g}"
+
+
+def print_orderings(summary: Summary, console: Console) -> None:
+    """The orderings and what else is to be said, on a terminal."""
+    for ordering in summary["orderings"]:
+        console.print(f"• {ordering['sentence']}", highlight=False)
+    for sentence in (summary["conclusion"], summary["time"], *summary["notes"]):
+        console.print(sentence, highlight=False)
+    for problem in summary["problems"]:
+        console.print(f"note: {problem}", style="yellow", highlight=False)
 
 
 def verdicts(summary: Summary) -> Iterator[tuple[Summary, str]]:

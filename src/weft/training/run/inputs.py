@@ -115,7 +115,8 @@ class LabelledInputs:
 
     @property
     def notes(self) -> list[str]:
-        return [*self.source.notes, *([] if self.added is None else [self.added.note]), *self.reasons]
+        taught = [part.note for part in (self.lessons, self.added) if part is not None]
+        return [*self.source.notes, *taught, *self.reasons]
 
     @property
     def fingerprint(self) -> str:

@@ -95,6 +95,13 @@ class Lessons:
                     f"{switched_off(self.config.augment)}"
                 )
 
+    @property
+    def note(self) -> str:
+        """What is said of it before the run."""
+        asked, how = self.config.teaching, "each batch as augmentation changes it" if self.live else "each row once"
+        named = f"{self.teacher.folder} ({self.teacher.predictor.card.model})"
+        return f"teacher {named}, asked about {how}; {asked.distill} answers have {asked.weight:g} of the loss"
+
     def described(self) -> dict[str, Any]:
         """The teacher, for the record."""
         asked, teacher = self.config.teaching, self.teacher

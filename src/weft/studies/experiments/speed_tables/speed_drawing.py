@@ -12,7 +12,7 @@ from weft import terminal
 from weft.disk import claim, read_object, write_bytes
 from weft.errors import WeftError
 from weft.report.columns import duration, gigabytes, scaled
-from weft.report.experiment import figure, published, render_experiment
+from weft.report.experiment import figure, print_orderings, published, render_experiment
 from weft.studies.experiments.speed_tables.measure_row import MeasuredRow
 from weft.studies.experiments.speed_tables.published_rows import ROWS, SpeedRow
 from weft.studies.experiments.speed_tables.speed_orderings import COST, SPEED, TRAINING, conclusion, interval, judge
@@ -113,9 +113,4 @@ def print_speeds(summary: dict[str, Any], console: Console | None = None) -> Non
     for line in summary["cells"]:
         table.add_row(*line)
     console.print(table)
-    for ordering in summary["orderings"]:
-        console.print(f"• {ordering['sentence']}", highlight=False)
-    for sentence in (summary["conclusion"], summary["time"], *summary["notes"]):
-        console.print(sentence, highlight=False)
-    for problem in summary["problems"]:
-        console.print(f"note: {problem}", style="yellow", highlight=False)
+    print_orderings(summary, console)

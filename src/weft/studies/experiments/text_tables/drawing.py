@@ -14,7 +14,7 @@ from weft import terminal
 from weft.disk import claim, write_bytes
 from weft.errors import WeftError
 from weft.report.columns import duration, scaled
-from weft.report.experiment import figure, heading, published, render_experiment
+from weft.report.experiment import figure, heading, print_orderings, published, render_experiment
 from weft.studies.engine.study import read_study
 from weft.studies.experiments.text_tables.design import PERPLEXITY, TableCandidate, table_candidates
 from weft.studies.experiments.text_tables.forecast import Prediction, prediction_held, read_prediction
@@ -132,9 +132,4 @@ def print_table(summary: dict[str, Any], console: Console | None = None) -> None
         cells = [cell for q in summary["quantities"] for cell in ("–", published(row, q))]
         table.add_row(row["name"], "–", "–", *cells, "–", "–", "–", style="dim")
     console.print(table)
-    for ordering in summary["orderings"]:
-        console.print(f"• {ordering['sentence']}", highlight=False)
-    for sentence in (summary["conclusion"], summary["time"], *summary["notes"]):
-        console.print(sentence, highlight=False)
-    for problem in summary["problems"]:
-        console.print(f"note: {problem}", style="yellow", highlight=False)
+    print_orderings(summary, console)
