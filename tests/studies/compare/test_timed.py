@@ -49,7 +49,7 @@ def test_what_is_laid_out_fits_and_twice_as_much_would_not(left: float, paces: l
 
 def test_short_times_have_fewer_settings_then_fewer_seeds_then_nothing():
     paces = [FAST] * 8
-    found = [lay_out(paces, left, left / 5, 2, 3, 6, 1e9) for left in (900.0, 60.0, 20.0, 8.0, 1.0)]
+    found = [lay_out(paces, left, left / 5, 2, 3, 6, 1e9) for left in (900.0, 120.0, 20.0, 8.0, 1.0)]
     assert [stages and (stages.settings, stages.seeds) for stages in found] == [(6, 3), (3, 3), (1, 3), (1, 1), None]
 
 
@@ -210,7 +210,8 @@ def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.
     assert starts(ComparisonConfig(pretrained=False), facts(), said.append) == [] and len(said) == 1
 
 
-def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: Path):
+def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(timed, "FINETUNING_STEPS", 1)
     compare(asked(models="resnet8_cifar", seeds=1, steps=30, match="none", amount=None, baseline=False),
             tmp_path / "before", "", lambda sentence: None)  # fmt: skip
     (run,) = (tmp_path / "before" / "runs").iterdir()

@@ -176,7 +176,7 @@ def test_at_equal_time_the_cheapest_is_the_one_that_predicts_with_the_least(tmp_
         (study.run_folder(job).path / "record.json").write_text(json.dumps(content))
     collected = collect(tmp_path)
     assert summarise(collected)["recommendation"].startswith("Use vit_nano_p4_32: the cheapest")
-    collected.study["match"] = "seconds"
+    collected.study["match"] = "time"
     assert summarise(collected)["recommendation"].startswith("Use mlp: the cheapest")
 
 

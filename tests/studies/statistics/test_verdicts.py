@@ -19,7 +19,7 @@ def candidate(
 
 
 def test_a_clear_difference_is_claimed_with_its_interval():
-    (verdict,) = answer([candidate("vit", "attention", 0.95), candidate("mixer", "mlp", 0.90)], "points", "seconds")
+    (verdict,) = answer([candidate("vit", "attention", 0.95), candidate("mixer", "mlp", 0.90)], "points", "time")
     assert verdict.shown and not verdict.preliminary
     assert verdict.sentence.startswith("attention: +5.0 points over the best MLP at equal training time (vit against")
     assert "corrected 95 % interval 3." in verdict.sentence
