@@ -80,6 +80,6 @@ def test_other_weights_to_start_from_are_other_runs(tmp_path: Path) -> None:
 
 
 def test_a_start_that_is_not_there_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(WeftError, match="not a folder"):
+    with pytest.raises(WeftError, match="there is no file or folder"):
         finetune_all(configure(tmp_path / "nowhere"), heads=False, seeds=2, folder=tmp_path / "study")
     assert not (tmp_path / "study").exists()
