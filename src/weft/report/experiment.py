@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.console import Console
 
 from weft.report.chart import WIDTH, Plane, Scale, fitting, picture, short
 from weft.report.charts import colour, interval
 from weft.report.columns import duration, scaled
-from weft.report.page import asset, style
-from weft.report.words import LINE, block, breakable, text, width, wrapped
-from weft.terminal import for_page, shown
+from weft.report.page import asset, style, template
+from weft.report.words import LINE, block, text, width, wrapped
+from weft.terminal import for_page
 
 Summary = dict[str, Any]
 WORDS = {"perplexity": "perplexity", "sst2": "SST-2, %", "mnli": "MNLI, %"}
@@ -24,12 +23,7 @@ BADGES = {"confirmed": "good", "contradicted": "warn"}
 
 def render_experiment(summary: Summary, page: str = "experiment.html.j2") -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["breakable"] = breakable
-    return environment.get_template(page).render(
+    return template(page).render(
         summary=summary,
         verdicts=[{**found, "chart": Markup(chart)} for found, chart in verdicts(summary)],
         charts=[Markup(chart) for chart in charts(summary)],

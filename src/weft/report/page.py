@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from weft.report import charts, heat
@@ -26,13 +26,7 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
     every = columns(summary["metric"], any(row.get("tokens") for row in rows), uneven(rows))
     known = [each for each in every if each.key == "score" or any(row.get(each.key) is not None for row in rows)]
     tints = {row["name"]: number for number, row in enumerate(rows)}
-    environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["cell"] = written
-    environment.filters["breakable"] = breakable
-    return environment.get_template("report.html.j2").render(
+    return template("report.html.j2").render(
         summary=summary,
         columns=known,
         tints={name: charts.colour(number) for name, number in tints.items()},
@@ -45,6 +39,16 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
         style=Markup(style()),
         script=Markup(asset("report.js")),
     )
+
+
+def template(name: str) -> Template:
+    """A template of a page: what comes from outside is escaped, and shown as text."""
+    environment = Environment(
+        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"cell": written, "breakable": breakable}
+    return environment.get_template(name)
 
 
 def asset(name: str) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.table import Table
 
 from weft.report.curves import curves
-from weft.report.page import asset, style
-from weft.report.words import breakable
-from weft.terminal import shown
+from weft.report.page import asset, style, template
 
 Summary = dict[str, Any]
 WIDE = 110  # characters that have room for intervals
-HEADINGS = {"neighbours": "neighbours", "ridge": "ridge", "logistic": "logistic"}
+HEADINGS = {"neighbours": "k-NN", "ridge": "ridge", "logistic": "logistic"}
 
 
 def titles(summary: Summary) -> list[str]:
@@ -69,12 +66,7 @@ def shot_curves(summary: Summary) -> str:
 
 def render_probe(summary: Summary) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["breakable"] = breakable
-    return environment.get_template("probe.html.j2").render(
+    return template("probe.html.j2").render(
         summary=summary,
         titles=titles(summary),
         lines=[cells(row, summary["shots"]) for row in summary["rows"]],

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weft.report.chart import brief, plane, short
 from weft.report.curves import bars
 from weft.report.heat import heat
-from weft.report.page import asset, style
-from weft.report.words import breakable
-from weft.terminal import shown
+from weft.report.page import asset, style, template
 
 Chart = tuple[str, str, str]  # heading, chart, and a sentence below it
 
@@ -36,13 +33,8 @@ def render_maps(summary: dict[str, Any]) -> str:
 
 
 def _page(summary: dict[str, Any], charts: list[Chart], trials: list[dict[str, Any]]) -> str:
-    environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["breakable"] = breakable
     settings = sorted({name for trial in trials for name in trial["settings"]})
-    return environment.get_template("tuning.html.j2").render(
+    return template("tuning.html.j2").render(
         summary=summary,
         charts=[(heading, Markup(chart), said) for heading, chart, said in charts if chart],
         trials=trials,

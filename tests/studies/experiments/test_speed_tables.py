@@ -64,8 +64,8 @@ def test_e2_builds_nothing_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def fabricated(row: SpeedRow, seconds: float = 1.0, spread: float = 0.01) -> MeasuredRow:
-    """A row that was timed three times."""
-    times = [seconds * (1 + spread * part) for part in (-1, 0, 1)]
+    """A row that was timed five times."""
+    times = [seconds * (1 + spread * part) for part in (-1, -0.5, 0, 0.5, 1)]
     use = Timed(row.side, 1, 10**9, 1 << 30, times, 1 << 30)
     return MeasuredRow(row.title, row.network, "cpu", 10**6, 10**9, use, use, 9.0, {"weft": "0", "commit": "abc",
                        "torch": "2", "processor": "some", "cores": 2, "threads": 1})  # fmt: skip

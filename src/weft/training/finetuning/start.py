@@ -26,14 +26,11 @@ from weft.networks.weights.hub import download
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
 from weft.networks.weights.packages import PACKAGES, package_of
 from weft.networks.weights.recognise import recognised_config
+from weft.training.finetuning.image_inputs import image_inputs
 from weft.training.inference.network_folder import NetworkMetadata, read_metadata, write_network
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
 HUB_PREFIXES = ("hub:", "hf-hub:")
-Colours = tuple[tuple[float, ...], tuple[float, ...]]
-IMAGENET: Colours = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-HALF: Colours = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-CENTRED = ("vit", "hybrid", "mixer", "gmlp", "bit")  # families whose published weights take inputs from -1 to 1
 PADDED = 128  # vocabularies are rounded up to multiples of at most this by some, for speed
 
 
@@ -160,35 +157,6 @@ def weights_digest(path: Path) -> str:
     """32 hex digits of a file of weights, or of those in a folder without a description."""
     files = [path] if path.is_file() else [file for file in path.iterdir() if file.name in NAMES or file.name == INDEX]
     return digest(*digest_files(files, path.parent).values())
-
-
-def image_inputs(path: Path, config: ImageConfig) -> tuple[ImageTransform, tuple[str, ...]]:
-    """What the inputs of a foreign image network need, as the files beside it say or as its kind usually has it."""
-    found = stated_colours(path) if path.is_dir() else None
-    notes: tuple[str, ...] = ()
-    if found is None:
-        found = HALF if config.family in CENTRED else IMAGENET
-        if config.in_chans != 3:
-            found = (0.5,) * config.in_chans, (0.5,) * config.in_chans
-        shown = "/".join(f"{value:g}" for value in found[0])
-        notes = (f"colours are centred at {shown}, as usual for networks of its kind: {path.name} does not say",)
-    return ImageTransform(config.img_size[0], config.in_chans, *found), notes
-
-
-def stated_colours(folder: Path) -> Colours | None:
-    """Mean and deviation of the colours that a folder of timm or Hugging Face states."""
-    for name, section, mean, std in (
-        (transforms.FILE, "", "image_mean", "image_std"),
-        ("config.json", "pretrained_cfg", "mean", "std"),
-    ):
-        try:
-            stored = read_object(folder / name)
-        except Damaged:
-            continue
-        stored = stored.get(section) or {} if section else stored
-        if isinstance(stored, dict) and isinstance(stored.get(mean), list) and isinstance(stored.get(std), list):
-            return tuple(map(float, stored[mean])), tuple(map(float, stored[std]))
-    return None
 
 
 def packaged(name: str) -> Path:

@@ -112,10 +112,7 @@ def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
         ("run e4 pydocs --scale smoke --pretrain-time 5 --output x", "'5' is not a duration"),
         ("run e4 pydocs --steps 3 --pretrain-time 5m", "--steps and --pretrain-time contradict each other"),
         ("run e11 --pretrain-time 5m", "--pretrain-time, --tasks and --encoder are for e4 to e7"),
-        (
-            "run e6 pydocs --scale smoke --encoder nowhere --output x",
-            "there is no file or folder nowhere; give a run of weft",
-        ),
+        ("run e6 pydocs --scale smoke --encoder nowhere --output x", "no file or folder nowhere; give a run of weft"),
         ("show e5 --output nowhere", "nowhere does not exist"),
     ],
 )

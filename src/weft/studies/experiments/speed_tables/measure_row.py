@@ -25,7 +25,7 @@ from weft.training.run.memory import MARGIN, gigabytes
 from weft.training.storage.record import commit
 
 BATCH_MACS, LARGEST = 20e9, 8
-REPEATS, FEW, SLOW = 5, 3, 10.0  # timings of a row; of one whose call takes longer than so many seconds
+REPEATS, FEW, SLOW = 5, 4, 10.0  # timings of a row; of one whose call takes longer than so many seconds
 MOMENT = 0.3  # seconds that a timing takes at least: a short call is repeated
 PASSING = 0.25  # share of the activations, at most, that is alive in a forward pass without gradients
 
