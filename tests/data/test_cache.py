@@ -119,16 +119,16 @@ def test_images_are_decoded_once_and_keyed_by_content_and_size(image_folder: Pat
 
     first = batches(open_source(image_folder), "train", 4)[0]
     entries = {entry.path for entry in Cache().entries()}
-    assert len(entries) == 2  # the images, and the statistics of these training rows
+    assert len(entries) == 3  # the images, and the sizes and the statistics of these training rows
     again = batches(open_source(image_folder, split_seed=1), "train", 4)
-    assert len({entry.path for entry in Cache().entries()} - entries) == 1  # other rows, other statistics
+    assert len({entry.path for entry in Cache().entries()} - entries) == 2  # other rows, other sizes and statistics
     assert first.inputs["x"].shape == again[0].inputs["x"].shape
     batches(open_source(image_folder), "train", 4, transform=TransformConfig(img_size=8))
-    assert len(Cache().entries()) == 5
+    assert len(Cache().entries()) == 7  # images and statistics; their sizes are known
     victim = next((image_folder / "cat").iterdir())
     victim.write_bytes((image_folder / "dog" / "00.jpeg").read_bytes())
     batches(open_source(image_folder), "train", 4)
-    assert len(Cache().entries()) == 7
+    assert len(Cache().entries()) == 10
 
 
 def test_other_columns_of_one_file_have_other_ids(tmp_path: Path) -> None:
