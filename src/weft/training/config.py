@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Callable
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
@@ -141,7 +142,7 @@ class TeachingConfig:
 
     def __post_init__(self) -> None:
         if self.unlabelled is not None and self.pseudo_labels is None:
-            raise WeftError(f"--unlabelled {self.unlabelled} needs a network that labels it: add --pseudo-labels RUN")
+            raise WeftError(f"--unlabelled {reprlib.repr(self.unlabelled)} needs a network that labels it: add --pseudo-labels RUN")
 
     @property
     def weight(self) -> float:

@@ -44,11 +44,10 @@ class ComparisonConfig:
     """Wall time of the whole comparison, such as 20m; the same command with more time goes on from there. By default
     15m, unless --match, --epochs, --steps or an embedded source says otherwise."""
     seeds: Count = 3
-    """Runs of each candidate, at least where a time is given; below 5, verdicts that claim a difference are called
-    preliminary."""
+    """Runs of each candidate; below 5, verdicts that claim a difference are called preliminary."""
     trials: Natural | None = None
     """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0.
-    Where a time is given: settings (rates and sizes) of each candidate, by successive halving; by default 6."""
+    Where time is held equal: rates and sizes, by successive halving, by default 6."""
     epochs: Positive | None = None
     """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 300 steps."""
     steps: Count | None = None

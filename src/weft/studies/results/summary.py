@@ -245,7 +245,7 @@ NUMBERS: dict[str, Any] = {
 
 
 def mean(values: list[Any]) -> float | None:
-    known = [value for value in values if value is not None]
+    known = [value for value in values if isinstance(value, int | float)]
     return float(np.mean(known)) if known else None
 
 
