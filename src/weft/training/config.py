@@ -142,7 +142,8 @@ class TeachingConfig:
 
     def __post_init__(self) -> None:
         if self.unlabelled is not None and self.pseudo_labels is None:
-            raise WeftError(f"--unlabelled {reprlib.repr(self.unlabelled)} needs a network that labels it: add --pseudo-labels RUN")
+            named = reprlib.repr(self.unlabelled)
+            raise WeftError(f"--unlabelled {named} needs a network that labels it: add --pseudo-labels RUN")
 
     @property
     def weight(self) -> float:
