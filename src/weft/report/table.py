@@ -35,6 +35,8 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
     for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:
         if sentence:
             console.print(f"• {sentence}")
+    for one in [*summary.get("settling", []), *summary.get("more_rows", [])]:
+        console.print(f"  {one['sentence']}", style="dim")
     for problem in [problem for problem in summary["problems"] if problem not in guesses]:
         console.print(f"note: {problem}", style="yellow")
 
