@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread 
 QUICK_STRENGTHS, QUICK_ROWS = (0.1, 1.0, 10.0), 10_000  # of the one beside a single run, which takes seconds
 QUICK_SIDE = 96  # px of its images
 TRAINED_STRENGTHS = (1e-3, 1e-2, 1e-1)  # on the standardised features of a trained network
+SPACED = 0.02  # of the letters of a text are spaces, at least, where words can be told apart
 NAMES = {"image": "HOG", "text": "TF-IDF", "pair": "TF-IDF", "vector": ""}
 
 Features = Any  # (rows, features): a NumPy array, or a sparse matrix for text
@@ -132,12 +134,21 @@ def featurise(inputs: dict[str, Any], modality: str, transform: Transform) -> tu
     elif isinstance(transform, VectorTransform):
         function = lambda raws: transform.normalize(np.asarray(raws)).numpy()  # noqa: E731
     else:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
-        vectorizer.fit([as_text(raw) for raw in inputs["train"]])
+        vectorizer = fitted_words([as_text(raw) for raw in inputs["train"]])
         function = lambda raws: vectorizer.transform([as_text(raw) for raw in raws])  # noqa: E731
     return {role: function(raws) for role, raws in inputs.items()}, function
+
+
+def fitted_words(texts: list[str]) -> Any:
+    """TF-IDF of words and pairs of them; of up to three letters where a script has no spaces, or words are letters."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    letters = sum(map(len, texts))
+    spaced = sum(text.count(" ") for text in texts) >= SPACED * letters
+    if spaced:
+        with suppress(ValueError):  # no word of two letters occurs twice
+            return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2).fit(texts)
+    return TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True, min_df=1).fit(texts)
 
 
 def as_text(raw: Any) -> str:

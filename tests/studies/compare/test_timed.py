@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from weft.data.config import TransformConfig
 from weft.errors import WeftError
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import timed, trained
+from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.pace import LADDER, SHORTER, Pace, Stages, lay_out, work
@@ -108,6 +110,40 @@ def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
     with Pool(1) as pool:
         assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
     assert "time is up: mlp saved on the way" in said[-1] and not study.done(study.jobs[0])
+
+
+class Under:
+    """A comparison under way, as far as its stages are concerned."""
+
+    adapted, changed = timed.TimedComparison.adapted, timed.TimedComparison.changed
+
+    def __init__(self, left: float, slowness: float) -> None:
+        self.clock = Clock(1000.0, 0.0, time.perf_counter() - (1000.0 - left - 15.0))
+        self.clock.ratios = [slowness]
+        self.asked = ComparisonConfig(source="photos", time="1000s")
+        self.state = State(paces={"mlp": FAST})
+        self.learnt = [Candidate("mlp", "mlp", "mlp")] * 8
+        self.pool = SimpleNamespace(workers=[None, None])
+        self.said: list[str] = []
+        self.say, self.save = self.said.append, lambda: None
+
+    def usual(self, candidate: Candidate) -> SimpleNamespace:
+        return SimpleNamespace(size="mlp")
+
+
+@pytest.mark.parametrize(
+    ("left", "slowness", "seeds", "settings"),
+    [(900.0, 1.0, 3, 6), (900.0, 2.0, 3, 3), (200.0, 3.0, 1, 1), (2.0, 4.0, 1, 1)],
+)
+def test_where_runs_take_longer_less_is_done(left: float, slowness: float, seeds: int, settings: int):
+    stages = lay_out([FAST] * 8, 900.0, 200.0, 2, 3, 6, 1e9)
+    assert stages is not None
+    under = Under(left, slowness)
+    found = under.adapted(stages)  # type: ignore[attr-defined]
+    assert (found.seeds, found.settings) == (seeds, settings) and found.first == stages.first <= found.full
+    assert (found == stages) == (slowness == 1.0) == (not under.said)
+    if found.settings > 1:
+        assert work([FAST] * 8, found) / 2 * slowness <= left * 1.1
 
 
 QUESTION = asked(models="mlp,resnet8_cifar", match="time", amount="0.4s", steps=None, seeds=2, trials=3)

@@ -104,7 +104,7 @@ def lay_out(
     options += [count for count in WORTH if count < settings and count not in options]
     for fewer in dict.fromkeys((seeds, min(seeds, 2), 1)):
         for count in options:
-            length = 2.0 ** math.floor(math.log2(longest))
+            length = 2.0 ** math.floor(math.log2(max(longest, SHORTEST)))
             while length >= max(SHORTEST, WORTH.get(count, 0.0)):
                 stages = Stages(first_length(paces, length / SHORTER, first_by, workers), length, count, fewer)
                 if work(paces, stages, shares) / workers <= left:

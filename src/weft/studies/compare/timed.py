@@ -24,7 +24,7 @@ from weft.disk import Damaged, write_json
 from weft.errors import WeftError
 from weft.studies.compare.candidates import PRESETS, Candidate, Facts, default_budget, make_candidates, resized_to
 from weft.studies.compare.config import ComparisonConfig
-from weft.studies.compare.pace import KEPT, SHORTER, Pace, Stages, lay_out
+from weft.studies.compare.pace import KEPT, LADDER, SHORTER, Pace, Stages, lay_out
 from weft.studies.compare.rate_search import around, short_run_rate
 from weft.studies.compare.run_configs import BATCH, EPOCHS, FINETUNING_RATE, SHARES, run_config, with_fraction
 from weft.studies.compare.trained import Probe, finetuned, trained_probes
@@ -209,8 +209,9 @@ class TimedComparison:
         if not self.state.chosen:
             self.first_leaderboard(stages)
             self.add_finetuned(stages)
+            stages = self.adapted(stages)
             self.choose_settings(stages)
-        self.full_runs(stages)
+        self.full_runs(self.shortened(stages))
         return self.study
 
     def add_probes(self) -> None:
@@ -315,6 +316,41 @@ class TimedComparison:
             )
         return stages
 
+    def adapted(self, stages: Stages) -> Stages:
+        """The stages with fewer settings, seeds or steps where runs take longer than was predicted."""
+        if self.asked.time is None:
+            return stages
+        paces = [self.state.paces[self.usual(candidate).size] for candidate in self.learnt]
+        shares = 1 + len(SHARES) * self.asked.learning_curve
+        left = self.clock.left() / max(1.0, self.clock.slowness())
+        workers = len(self.pool.workers)
+        found = lay_out(paces, left, math.inf, workers, stages.seeds, stages.settings, stages.full, shares)
+        if found is None or found.full < stages.first:
+            found = replace(stages, full=stages.first, settings=1, seeds=1)
+        return self.changed(stages, replace(found, first=stages.first))
+
+    def shortened(self, stages: Stages) -> Stages:
+        """The stages with full runs that every candidate can make once in the time that is left."""
+        if self.asked.time is None:
+            return stages
+        paces = [self.state.paces[setting.size] for setting in self.state.chosen.values()]
+        full, left = stages.full, self.clock.left() * len(self.pool.workers) / max(1.0, self.clock.slowness())
+        done = all(self.study.done(self.job(setting, 0, full)) for setting in self.state.chosen.values())
+        while not done and full > stages.first and sum(pace.seconds(full) for pace in paces) > left:
+            full /= LADDER
+        return self.changed(stages, replace(stages, full=full))
+
+    def changed(self, before: Stages, after: Stages) -> Stages:
+        """Keep and tell what had to be changed."""
+        if after != before:
+            self.say(
+                f"runs take {self.clock.slowness():.1f} times as long as was measured: {after.seeds} seeds of "
+                f"{in_words(after.full)} each, {after.settings} settings"
+            )
+            self.state.stages = after
+            self.save()
+        return after
+
     def announce(self, stages: Stages) -> None:
         """The plan: what each candidate gets, when it ends, and what more would take."""
         count, workers = len(self.learnt), len(self.pool.workers)
@@ -367,11 +403,16 @@ class TimedComparison:
                 name: [s for s, _ in sorted(pairs, key=lambda pair: -self.validation(pair[1]))[:KEPT]]
                 for name, pairs in tried.items()
             }
-        last = {name: [(s, self.job(s, 0, stages.first, False)) for s in found] for name, found in others.items()}
+        late = {c.name: [self.usual(c)] for c in self.learnt if c.start and others}
+        last = {
+            name: [(s, self.job(s, 0, stages.first, False)) for s in found + late.get(name, [])]
+            for name, found in others.items()
+        }
         self.trials([job for pairs in last.values() for _, job in pairs])
         for candidate in self.learnt:
             usual = self.usual(candidate)
-            entries = [(usual, self.job(usual, 0, stages.first)), *last.get(candidate.name, [])]
+            first = [] if candidate.start else [(usual, self.job(usual, 0, stages.first))]  # not among the first runs
+            entries = [*first, *last.get(candidate.name, [(usual, self.job(usual, 0, stages.first, False))])]
             self.state.chosen[candidate.name] = max(entries, key=lambda pair: self.validation(pair[1]))[0]
         self.save()
         if others:
