@@ -263,14 +263,16 @@ class TimedComparison:
         for size, answer in zip(wanted, self.pool.each(tasks.pace, arguments), strict=True):
             if isinstance(answer, WeftError):
                 self.say(f"left out: {wanted[size].candidate.name}: {answer}")
-                self.leave_out(wanted[size].candidate.name)
+                if any(self.usual(candidate).size == size for candidate in self.learnt):
+                    self.without({wanted[size].candidate.name})
             else:
                 self.state.paces[size] = Pace(*answer)
         self.save()
 
-    def leave_out(self, name: str) -> None:
-        self.learnt = [candidate for candidate in self.learnt if candidate.name != name]
-        left = [candidate for candidate in self.study.candidates if candidate.name != name]
+    def without(self, names: set[str]) -> None:
+        """Go on without some candidates."""
+        self.learnt = [candidate for candidate in self.learnt if candidate.name not in names]
+        left = [candidate for candidate in self.study.candidates if candidate.name not in names]
         self.study = replace(self.study, candidates=left)
         if not self.learnt:
             raise WeftError("no candidate can be trained on these data here; the lines above say why")
@@ -385,7 +387,11 @@ class TimedComparison:
         jobs += [self.job(Setting(c, 0.0), 0, 0.0) for c in self.study.candidates if c.fixed]
         jobs = sorted(jobs, key=lambda job: -self.predicted(job))
         self.lead(jobs, stages.first)
-        self.run(jobs)
+        left = self.run(jobs)
+        for job in left:
+            self.say(f"left out: {job.candidate}: there is no time for it")
+        self.lead([job for job in jobs if job not in left], stages.first)
+        self.without({job.candidate for job in left})
         began = time.perf_counter()
         self.finish(self.study)
         self.show_so_far()
@@ -429,13 +435,16 @@ class TimedComparison:
         chosen = {name: setting for name, setting in self.state.chosen.items() if name in self.names()}
         candidates = [chosen[c.name].candidate if c.name in chosen else c for c in self.study.candidates]
         fixed = [self.job(Setting(c, 0.0), 0, 0.0) for c in candidates if c.fixed]
+        if any(not self.study.done(job) for job in fixed):  # with more time they may learn from more rows
+            self.run(fixed)
+        fixed = [job for job in fixed if self.study.done(job)]
         done: list[Job] = []
         most = self.asked.seeds if self.asked.amount is not None or self.asked.learning_curve else MOST_SEEDS
         for seed in range(most):
             jobs = [self.job(setting, seed, stages.full) for setting in self.in_order(chosen, seed)]
             if seed >= stages.seeds and not any(self.gate().admits(job) or self.study.done(job) for job in jobs):
                 break
-            left = self.run(jobs + (fixed if seed == 0 else []))
+            left = self.run(jobs)
             done += [job for job in jobs if job not in left]
             if seed == 0 and left and self.study.jobs:
                 self.say("time is up before every candidate has had a full run: the leaderboard is that of short runs")

@@ -61,13 +61,13 @@ def starts(asked: ComparisonConfig, facts: Facts, say: Say) -> list[str]:
 
 def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:
     """The probe at the largest image side at which enough rows can be read, or at the smallest as many as can be."""
-    judged = (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0)
+    judged = min(facts.rows, (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0))
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
     for side in sides(asked, facts):
         probe = replace(probe, img_size=side)
         each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
-        rows = int(within / each) - min(judged, facts.rows)
+        rows = int(within / each) - judged
         if rows >= min(facts.rows, ENOUGH):
             break
     if rows < min(LEAST, facts.rows):
