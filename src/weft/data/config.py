@@ -64,6 +64,10 @@ class SourceConfig:
     split beside its test split."""
     test_fraction: float = Field(default=0.2, gt=0.0, lt=1.0)
     """Share of the rows held out for the final figures where the source has no labelled test or validation split."""
+    folds: int | None = Field(default=None, ge=2)
+    """Cross-validation: the rows are cut into so many folds by --split-seed, instead of --test-fraction."""
+    fold: int = Field(default=0, ge=0)
+    """Which of the folds is the test split, from 0 on."""
     group: str | None = None
     """Column whose equal values must stay in one split (a patient, a document)."""
     stream: bool | None = None

@@ -28,7 +28,7 @@ from weft.data.transform.transforms import ImageTransform, Transform, VectorTran
 from weft.training.config import RunConfig, trained_start
 from weft.training.metrics import HEADLINE, measure, score
 from weft.training.storage import run_folder, yaml_file
-from weft.training.storage.record import commit, predictions, write_predictions
+from weft.training.storage.record import COUNTED, commit, predictions, tested_rows, write_predictions
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, the inverse of ridge's alpha
 MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
@@ -70,7 +70,8 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     record["parameters"] += size[0]
     record["multiply_adds"] += size[1]
     record["inference"] = baseline_speed(model, vocabulary, inputs["test"], source.task)
-    write_predictions(path, predictions(source.task, *outputs_and_targets(outputs, targets["test"])))
+    found = predictions(source.task, *outputs_and_targets(outputs, targets["test"]))
+    write_predictions(path, found | tested_rows(source))
     folder.write_record(record)
     return record
 
@@ -236,6 +237,8 @@ def baseline_record(
     weights = int(np.size(model.coef_))
     task: Any = source.task
     metrics = measure(task, *outputs_and_targets(outputs, targets), len(source.classes))
+    if len(source.classes) > COUNTED:
+        metrics.pop("confusion", None)
     metric = config.objective.metric or HEADLINE[task]
     if metric not in metrics:
         metrics[metric] = score(metric, task, *outputs_and_targets(outputs, targets))

@@ -16,14 +16,16 @@ from weft.errors import WeftError
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import timed, trained
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.comparison import compare
+from weft.studies.compare.comparison import compare, fitting_folds
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.pace import LADDER, SHORTER, Pace, Stages, lay_out, work
 from weft.studies.compare.timed import Clock, Gate, State, in_words, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine.runner import Pool, run_jobs
+from weft.studies.results.folds import joined
 from weft.studies.results.load import collect
-from weft.training.config import RunConfig
+from weft.studies.results.summary import draw_report
+from weft.training.config import ReadingConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -123,7 +125,7 @@ class Under:
         self.asked = ComparisonConfig(source="photos", time="1000s")
         self.state = State(paces={"mlp": FAST})
         self.learnt = [Candidate("mlp", "mlp", "mlp")] * 8
-        self.pool = SimpleNamespace(workers=[None, None])
+        self.pool, self.folds = SimpleNamespace(workers=[None, None]), 1
         self.said: list[str] = []
         self.say, self.save = self.said.append, lambda: None
 
@@ -262,3 +264,40 @@ def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: 
     assert results[names[0]].record["parameters"] > 70_000 and results[names[0]].predictions is not None
     again = compare(question, tmp_path / "out", "weft compare", said.append)
     assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
+
+
+# ---- cross-validation of small sets
+
+
+def test_small_sets_without_a_test_split_are_cross_validated_where_there_is_time():
+    small = replace(facts(), rows=200, held_out=True)
+    question = ComparisonConfig(source="photos", time="15m")
+    assert fitting_folds(question, small) == 5
+    assert fitting_folds(question, replace(small, rows=5000)) is None
+    assert fitting_folds(question, replace(small, held_out=False)) is None
+    assert fitting_folds(replace(question, time="30s"), small) is None
+    assert fitting_folds(replace(question, reading=ReadingConfig(folds=3)), small) is None
+
+
+def test_every_row_is_answered_once_a_repetition(tmp_path: Path):
+    rows = [f"{n % 7},{(n * 3) % 5},{'left' if n % 2 else 'right'}" for n in range(90)]
+    (tmp_path / "table.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
+    question = ComparisonConfig(
+        source=str(tmp_path / "table.csv"), models="mlp", match="time", amount="0.1s", seeds=2, trials=1, jobs=2,
+        reading=ReadingConfig(folds=3),
+    )  # fmt: skip
+    study = compare(question, tmp_path / "out", "weft compare", lambda sentence: None)
+    assert len(study.jobs) == 3 * 2 + 3, "two repetitions of the network, one of the baseline"
+    collected = collect(tmp_path / "out")
+    whole = joined(collected.results)
+    assert {(r.candidate, r.seed) for r in whole} == {("mlp", 0), ("mlp", 1), ("logistic", 0)}
+    for result in whole:
+        assert result.predictions is not None and result.predictions["row"].tolist() == list(range(90))
+        assert result.record is not None and sum(map(sum, result.record["metrics"]["confusion"])) == 90
+        right = (result.predictions["predicted"] == result.predictions["target"]).mean()
+        assert result.record["metrics"]["accuracy"] == pytest.approx(right)
+    summary = draw_report(tmp_path / "out")
+    assert {row["name"]: row["seeds"] for row in summary["rows"]} == {"mlp": 2, "logistic": 1}
+    (tmp_path / "out" / "runs" / study.jobs[0].name / "record.json").unlink()
+    row = next(row for row in draw_report(tmp_path / "out")["rows"] if row["name"] == "mlp")
+    assert row["seeds"] == 1 and len(row["failures"]) == 1, "a repetition that lacks a fold is not counted"

@@ -203,6 +203,7 @@ class Opening:
 
     def _splits(self, roles: Roles) -> dict[str, Split]:
         table = self.reading.tables[roles.train]
+        self._require_folds(roles, table)
         parts = self._cut_memory(roles, table) if isinstance(table, Table) else self._cut_stream(roles, table)
         if roles.validation:
             parts["validation"] = self._whole(roles.validation)
@@ -210,8 +211,10 @@ class Opening:
         if roles.test:
             parts["test"] = self._whole(roles.test)
         else:
-            share, seed = self.config.test_fraction, self.config.split_seed
-            self.notes.append(f"no test split: {share:.0%} of the rows were held out for test by seed {seed}")
+            share, seed, folds = self.config.test_fraction, self.config.split_seed, self.config.folds
+            held = f"{share:.0%} of the rows were held out for test by seed {seed}"
+            held = f"fold {self.config.fold} of {folds} serves as one" if folds else held
+            self.notes.append(f"no test split: {held}")
         ordered = {role: parts[role] for role in ROLES}
         return ordered | {f"{name}-stored" if name in ROLES else name: self._whole(name) for name in roles.others}
 
@@ -224,7 +227,7 @@ class Opening:
             )
         parts: dict[str, Split] = {}
         if roles.test is None:
-            held, _ = self._cut(table, rows, targets, self.config.test_fraction, "test")
+            held = self._tested(table, rows, targets)
             parts["test"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed")
             rows, targets = rows[~held], targets[~held]
         if roles.validation:
@@ -234,6 +237,37 @@ class Opening:
         parts["train"] = MemorySplit(table, rows[~held], targets[~held], f"{roles.train} without validation")
         parts["validation"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train}{how}")
         return parts
+
+    def _require_folds(self, roles: Roles, table: Table | Shards) -> None:
+        """Refuse folds that cannot be."""
+        folds, fold = self.config.folds, self.config.fold
+        if folds is None:
+            return
+        if roles.test is not None:
+            raise WeftError(f"{self.name} has a split for the final figures, {roles.test!r}; leave out --folds")
+        if not isinstance(table, Table):
+            raise WeftError(f"--folds works on sources held in memory; {self.name} is streamed (raise --memory)")
+        if fold >= folds:
+            raise WeftError(f"--fold {fold} is not one of {folds} folds, which are counted from 0")
+
+    def _tested(self, table: Table, rows: Index, targets: NDArray[Any]) -> Mask:
+        """Which rows are held out for test: a share of them, or a fold of cross-validation.
+
+        Fold i takes 1/(folds − i) of what the folds before it have left, the last one the rest: every row is in one.
+        """
+        folds = self.config.folds
+        if folds is None:
+            return self._cut(table, rows, targets, self.config.test_fraction, "test")[0]
+        free = np.arange(len(rows))
+        for number in range(self.config.fold + 1):
+            if number == folds - 1:
+                taken = np.ones(len(free), dtype=bool)
+            else:
+                taken, _ = self._cut(table, rows[free], targets[free], 1 / (folds - number), f"fold {number}")
+            tested, free = free[taken], free[~taken]
+        held = np.zeros(len(rows), dtype=bool)
+        held[tested] = True
+        return held
 
     def _cut(self, table: Table, rows: Index, targets: NDArray[Any], share: float, role: str) -> tuple[Mask, str]:
         """Which rows a role takes, and how they were chosen, in words."""

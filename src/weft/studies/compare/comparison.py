@@ -23,9 +23,11 @@ from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
+from weft.training.config import seconds
 from weft.training.storage.run_folder import RunFolder
 
 TRIALS = 3
+FOLDS, FEW_ROWS, FOLDS_FROM = 5, 1500, 180.0  # of cross-validation; rows below, and seconds from which on it is done
 SMALL_SIDE = 32  # px of photographs in a comparison by time: many steps over small ones tell more
 
 
@@ -48,6 +50,9 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         own_side = asked.transform
         asked = with_small_images(asked, pool, say) if by_time else asked
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
+        if by_time and (folds := fitting_folds(asked, facts)):
+            asked = replace(asked, reading=replace(asked.reading, folds=folds))
+            facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         require_same_source(before, facts, folder)
         asked, notes = with_batch(asked, facts.rows), list(facts.notes)
         pool.threads = max(1, pool.cores // len(pool.workers))
@@ -73,6 +78,14 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
             study = replace(study, overhead=spent)
         study.save()
     return study
+
+
+def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
+    """Folds of cross-validation for a small set without a test split, where there is time for them: one held-out part
+    of it would tell little."""
+    small = facts.rows < FEW_ROWS * (1 - asked.reading.test_fraction) * (1 - asked.reading.val_fraction)
+    timely = asked.time is None or seconds(asked.time) >= FOLDS_FROM
+    return FOLDS if facts.held_out and small and timely and asked.reading.folds is None else None
 
 
 def by_size(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:

@@ -75,12 +75,13 @@ def trial_seconds(pace: Pace, settings: int, first: float) -> float:
     return halving + kept * pace.seconds(first, tested=False)
 
 
-def work(paces: Iterable[Pace], stages: Stages, shares: int = 1) -> float:
-    """Seconds of all runs, one after the other; `shares` is how many parts of the rows each is trained on."""
+def work(paces: Iterable[Pace], stages: Stages, shares: int = 1, folds: int = 1) -> float:
+    """Seconds of all runs, one after the other; `shares` is how many parts of the rows each is trained on, `folds` how
+    many runs a seed is made of."""
     return sum(
-        pace.seconds(stages.first)
+        folds * pace.seconds(stages.first)
         + trial_seconds(pace, stages.settings, stages.first)
-        + stages.seeds * shares * pace.seconds(stages.full)
+        + folds * stages.seeds * shares * pace.seconds(stages.full)
         for pace in paces
     )
 
@@ -94,6 +95,7 @@ def lay_out(
     settings: int,
     longest: float,
     shares: int = 1,
+    folds: int = 1,
 ) -> Stages | None:
     """The longest runs, and the most settings worth their time, that fit; None where nothing does.
 
@@ -106,14 +108,14 @@ def lay_out(
         for count in options:
             length = 2.0 ** math.floor(math.log2(max(longest, SHORTEST)))
             while length >= max(SHORTEST, WORTH.get(count, 0.0)):
-                stages = Stages(first_length(paces, length / SHORTER, first_by, workers), length, count, fewer)
-                if work(paces, stages, shares) / workers <= left:
+                stages = Stages(first_length(paces, length / SHORTER, first_by, workers / folds), length, count, fewer)
+                if work(paces, stages, shares, folds) / workers <= left:
                     return stages
                 length /= LADDER
     return None
 
 
-def first_length(paces: list[Pace], length: float, within: float, workers: int) -> float:
+def first_length(paces: list[Pace], length: float, within: float, workers: float) -> float:
     """The length of the first runs: a quarter of a full one, or less where they would take too long."""
     while length > SHORTEST and sum(pace.seconds(length) for pace in paces) / workers > within:
         length /= LADDER

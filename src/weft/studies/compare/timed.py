@@ -37,8 +37,9 @@ FILE = "timed.json"
 SETTINGS = 6  # of each candidate, by default: three rates, two sizes
 SMALLER = 0.25  # of the parameters: the other size that is tried
 EARLY = 0.2  # of the time, within which the first leaderboard is there
+EARLY_END = 0.5  # of the time, after which a run for the first leaderboard is left
 RESERVE, LEAST_RESERVE = 0.015, 3.0  # of the time, and seconds, for mistakes and the report
-MARGIN = 1.3  # of what mistakes and report took the first time, for the last
+MARGIN = 1.6  # of what mistakes and report took the first time, for the last
 LATE = 0.02  # of the time, after which a run that takes longer than predicted is saved and left
 PASSES = 100  # epochs of a run, at most
 MOST_SEEDS = 20
@@ -50,6 +51,7 @@ ENOUGH = 300  # steps that a run should have: networks are made small for it
 SIZES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
 IN_RUNS = 0.8  # of the time goes into runs, about
 PROBE_SHARE = 0.1  # of the time may go into the features of a trained network, at most
+BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 THOROUGH = 5  # seeds of what is called a thorough answer
 
@@ -117,6 +119,8 @@ class Gate:
 
     clock: Clock
     predicted: Callable[[Job], float]
+    end: float | None = None
+    """seconds of the comparison's time, before its own end, after which runs under way are left"""
 
     def admits(self, job: Job) -> bool:
         return self.predicted(job) * self.clock.slowness() <= self.clock.left()
@@ -127,7 +131,8 @@ class Gate:
 
     def patience(self) -> float:
         """Seconds until runs that are still under way are saved and left."""
-        return max(0.0, self.clock.left() + LATE * self.clock.total)
+        rest = self.clock.left() if self.end is None else min(self.clock.left(), self.end - self.clock.spent())
+        return max(0.0, rest + LATE * self.clock.total)
 
 
 class TimedComparison:
@@ -151,6 +156,7 @@ class TimedComparison:
         self.asked = asked
         self.learnt = [candidate for candidate in study.candidates if not candidate.fixed]
         self.lengths: dict[str, float] = {}
+        self.folds = asked.reading.folds or 1
 
     # ---- What runs there are.
 
@@ -169,6 +175,18 @@ class TimedComparison:
             sizes += [smaller] if smaller is not None else []
         found = [Setting(size, lr) for size in sizes for lr in lrs]
         return [setting for setting in found if setting != self.usual(candidate)][: count - 1]
+
+    def jobs(self, setting: Setting, seed: int, length: float, share: float = 1.0) -> list[Job]:
+        """The runs of a seed: one, or one for each fold of its own cut of the rows."""
+        whole = self.job(setting, seed, length, share=share)
+        if self.folds == 1:
+            return [whole]
+        found = []
+        for fold in range(self.folds):
+            reading = replace(whole.labelled.reading, split_seed=self.asked.reading.split_seed + seed, fold=fold)
+            found.append(replace(whole, config=replace(whole.labelled, reading=reading), part=f"fold{fold}"))
+            self.lengths[found[-1].name] = self.predicted(whole) / (self.folds if setting.candidate.fixed else 1)
+        return found
 
     def job(self, setting: Setting, seed: int, length: float, tested: bool = True, share: float = 1.0) -> Job:
         """A run of so many seconds of training."""
@@ -232,7 +250,16 @@ class TimedComparison:
 
     def add_finetuned(self, stages: Stages) -> None:
         """The trained networks, all of their weights moving, where there is time for some steps."""
-        settings = [self.usual(finetuned(probe.candidate)) for probe in self.state.probes or []]
+        settings = []
+        for probe in self.state.probes or []:
+            setting = self.usual(finetuned(probe.candidate))
+            expected = stages.full / (BACKWARD * FINETUNING_BATCH * probe.each)
+            if expected < FINETUNING_STEPS / 2:
+                self.say(
+                    f"left out: {setting.candidate.name}: about {max(1, expected):.0f} steps only; give more --time"
+                )
+            else:
+                settings.append(setting)
         self.measure_paces(settings)
         for setting in settings:
             pace = self.state.paces.get(setting.size)
@@ -309,7 +336,8 @@ class TimedComparison:
         settings = 1 if self.state.chosen else settings
         longer = [max(paces, key=lambda pace: pace.step)] * len(probes)  # as if they were fine-tuned, too
         left = self.clock.left() - reading
-        stages = lay_out(paces + longer, left, early, workers, self.asked.seeds, settings, longest, shares)
+        seeds = self.asked.seeds
+        stages = lay_out(paces + longer, left, early, workers, seeds, settings, longest, shares, self.folds)
         if stages is None:
             least = 2 * sum(pace.seconds(0.0) for pace in paces) / workers + self.clock.spent() + self.clock.reserve
             raise WeftError(
@@ -326,7 +354,7 @@ class TimedComparison:
         shares = 1 + len(SHARES) * self.asked.learning_curve
         left = self.clock.left() / max(1.0, self.clock.slowness())
         workers = len(self.pool.workers)
-        found = lay_out(paces, left, math.inf, workers, stages.seeds, stages.settings, stages.full, shares)
+        found = lay_out(paces, left, math.inf, workers, stages.seeds, stages.settings, stages.full, shares, self.folds)
         if found is None or found.full < stages.first:
             found = replace(stages, full=stages.first, settings=1, seeds=1)
         return self.changed(stages, replace(found, first=stages.first))
@@ -337,18 +365,17 @@ class TimedComparison:
             return stages
         paces = [self.state.paces[setting.size] for setting in self.state.chosen.values()]
         full, left = stages.full, self.clock.left() * len(self.pool.workers) / max(1.0, self.clock.slowness())
-        done = all(self.study.done(self.job(setting, 0, full)) for setting in self.state.chosen.values())
-        while not done and full > stages.first and sum(pace.seconds(full) for pace in paces) > left:
+        jobs = [job for setting in self.state.chosen.values() for job in self.jobs(setting, 0, full)]
+        done = all(self.study.done(job) for job in jobs)
+        while not done and full > stages.first and self.folds * sum(pace.seconds(full) for pace in paces) > left:
             full /= LADDER
         return self.changed(stages, replace(stages, full=full))
 
     def changed(self, before: Stages, after: Stages) -> Stages:
         """Keep and tell what had to be changed."""
         if after != before:
-            self.say(
-                f"runs take {self.clock.slowness():.1f} times as long as was measured: {after.seeds} seeds of "
-                f"{in_words(after.full)} each, {after.settings} settings"
-            )
+            settings = f", {after.settings} settings" if after.settings > 1 else ""
+            self.say(f"less time is left than was planned for: seeds of {in_words(after.full)} each{settings}")
             self.state.stages = after
             self.save()
         return after
@@ -366,6 +393,8 @@ class TimedComparison:
             self.say(f"  a first leaderboard: {count} networks, {in_words(stages.first)} of training each{beside}")
             if stages.settings > 1:
                 self.say(f"  then up to {stages.settings} settings of each (rates and sizes), judged on validation")
+        if self.folds > 1:
+            self.say(f"  every seed is a cross-validation: {self.folds} runs, each row tested by one that never saw it")
         self.say(
             f"  then {stages.seeds} seeds of each, {in_words(stages.full)} of training a run; more while time is left"
         )
@@ -379,19 +408,22 @@ class TimedComparison:
         """Seconds of a comparison of many epochs and seeds."""
         epoch = self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
         each = [self.state.paces[self.usual(candidate).size] for candidate in self.learnt]
-        return sum(THOROUGH * pace.seconds(EPOCHS * epoch * pace.step) for pace in each) / len(self.pool.workers)
+        runs = THOROUGH * self.folds
+        return sum(runs * pace.seconds(EPOCHS * epoch * pace.step) for pace in each) / len(self.pool.workers)
 
     def first_leaderboard(self, stages: Stages) -> None:
         """Every candidate once, in a short run."""
-        jobs = [self.job(self.usual(candidate), 0, stages.first) for candidate in self.heaviest_first()]
-        jobs += [self.job(Setting(c, 0.0), 0, 0.0) for c in self.study.candidates if c.fixed]
+        settings = [self.usual(candidate) for candidate in self.heaviest_first()]
+        settings += [Setting(candidate, 0.0) for candidate in self.study.candidates if candidate.fixed]
+        jobs = [job for setting in settings for job in self.jobs(setting, 0, stages.first)]
         jobs = sorted(jobs, key=lambda job: -self.predicted(job))
         self.lead(jobs, stages.first)
-        left = self.run(jobs)
-        for job in left:
-            self.say(f"left out: {job.candidate}: there is no time for it")
-        self.lead([job for job in jobs if job not in left], stages.first)
-        self.without({job.candidate for job in left})
+        left = self.run(jobs, EARLY_END)
+        names = {job.candidate for job in left}
+        for name in sorted(names):
+            self.say(f"left out: {name}: there is no time for it")
+        self.lead([job for job in jobs if job.candidate not in names], stages.first)
+        self.without(names)
         began = time.perf_counter()
         self.finish(self.study)
         self.show_so_far()
@@ -417,7 +449,9 @@ class TimedComparison:
         self.trials([job for pairs in last.values() for _, job in pairs])
         for candidate in self.learnt:
             usual = self.usual(candidate)
-            first = [] if candidate.start else [(usual, self.job(usual, 0, stages.first))]  # not among the first runs
+            first = (
+                [] if candidate.start else [(usual, self.jobs(usual, 0, stages.first)[0])]
+            )  # not among the first runs
             entries = [*first, *last.get(candidate.name, [(usual, self.job(usual, 0, stages.first, False))])]
             self.state.chosen[candidate.name] = max(entries, key=lambda pair: self.validation(pair[1]))[0]
         self.save()
@@ -434,18 +468,20 @@ class TimedComparison:
         """The settings that won, seed by seed; then further seeds of all, at last of those that fit."""
         chosen = {name: setting for name, setting in self.state.chosen.items() if name in self.names()}
         candidates = [chosen[c.name].candidate if c.name in chosen else c for c in self.study.candidates]
-        fixed = [self.job(Setting(c, 0.0), 0, 0.0) for c in candidates if c.fixed]
+        fixed = [job for c in candidates if c.fixed for job in self.jobs(Setting(c, 0.0), 0, 0.0)]
         if any(not self.study.done(job) for job in fixed):  # with more time they may learn from more rows
             self.run(fixed)
-        fixed = [job for job in fixed if self.study.done(job)]
+        lacking = {job.candidate for job in fixed if not self.study.done(job)}
+        fixed = [job for job in fixed if job.candidate not in lacking]
         done: list[Job] = []
         most = self.asked.seeds if self.asked.amount is not None or self.asked.learning_curve else MOST_SEEDS
         for seed in range(most):
-            jobs = [self.job(setting, seed, stages.full) for setting in self.in_order(chosen, seed)]
+            jobs = [job for setting in self.in_order(chosen, seed) for job in self.jobs(setting, seed, stages.full)]
             if seed >= stages.seeds and not any(self.gate().admits(job) or self.study.done(job) for job in jobs):
                 break
             left = self.run(jobs)
-            done += [job for job in jobs if job not in left]
+            names = {job.candidate for job in left}
+            done += [job for job in jobs if job.candidate not in names]
             if seed == 0 and left and self.study.jobs:
                 self.say("time is up before every candidate has had a full run: the leaderboard is that of short runs")
                 return
@@ -457,13 +493,14 @@ class TimedComparison:
                 return
         if self.asked.learning_curve:
             parts = [
-                self.job(setting, seed, stages.full, share=share)
+                job
                 for share in SHARES
                 for seed in range(stages.seeds)
                 for setting in chosen.values()
+                for job in self.jobs(setting, seed, stages.full, share)
             ]
-            left = self.run(parts)
-            self.lead(done + fixed + [job for job in parts if job not in left], stages.full)
+            undone = {(job.candidate, job.seed) for job in self.run(parts)}
+            self.lead(done + fixed + [job for job in parts if (job.candidate, job.seed) not in undone], stages.full)
 
     # ---- What the stages share.
 
@@ -483,20 +520,19 @@ class TimedComparison:
                 scores[job.candidate].append(self.validation(job))
         return sorted(chosen.values(), key=lambda s: -median(scores[s.candidate.name] or [-math.inf]))
 
-    def gate(self) -> Gate:
-        return Gate(self.clock, self.predicted)
+    def gate(self, end: float | None = None) -> Gate:
+        return Gate(self.clock, self.predicted, end)
 
-    def run(self, jobs: list[Job]) -> list[Job]:
-        """Do the jobs that there is time for; returns those that were not begun or not finished."""
-        gate = self.gate() if self.asked.time is not None else None
+    def run(self, jobs: list[Job], within: float = 1.0) -> list[Job]:
+        """Do the jobs that there is time for, `within` a share of it; returns those that were not finished."""
+        gate = self.gate(within * self.clock.total) if self.asked.time is not None else None
         left = run_jobs(self.study, self.pool, jobs, self.say, gate)
         self.save()
         return left
 
     def trials(self, jobs: list[Job]) -> None:
-        self.study = replace(self.study, trials=[*self.study.trials, *jobs])
-        if jobs:
-            self.run(jobs)
+        left = self.run(jobs) if jobs else []
+        self.study = replace(self.study, trials=[*self.study.trials, *(job for job in jobs if job not in left)])
 
     def lead(self, jobs: list[Job], length: float) -> None:
         """Make these the runs of the leaderboard."""

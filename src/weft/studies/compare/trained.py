@@ -30,6 +30,8 @@ class Probe:
 
     candidate: Candidate
     seconds: float
+    each: float
+    """seconds of one row"""
 
 
 def trained_probes(asked: ComparisonConfig, facts: Facts, pool: Pool, within: float, say: Say) -> list[Probe]:
@@ -73,7 +75,7 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
     if rows < min(LEAST, facts.rows):
         return None
     share = min(1.0, rows / facts.rows)
-    return Probe(replace(probe, share=share), each * (share * facts.rows + judged))
+    return Probe(replace(probe, share=share), each * (share * facts.rows + judged), each)
 
 
 def sides(asked: ComparisonConfig, facts: Facts) -> tuple[int | None, ...]:

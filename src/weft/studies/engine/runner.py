@@ -10,7 +10,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -26,6 +25,7 @@ from weft.training.run.kinds import AnyConfig
 T = TypeVar("T")
 Say = Callable[[str], None]
 SAVING = 60.0  # seconds that interrupted runs have to save
+LEAVING = 5.0  # seconds that they have where time is up
 ENDING = 30.0  # seconds that workers have to end
 FAILED_ALIKE = 3  # runs, and as many different candidates where there are so many, before a study is stopped
 
@@ -189,7 +189,9 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
             ready = wait([worker.connection for worker in busy], admission.patience() if admission else None)
             if not ready:
                 say(f"time is up: {', '.join(job.candidate for job, _ in busy.values())} saved on the way")
-                save_all(busy)
+                for worker in save_all(busy, LEAVING):
+                    worker.join(0.0)
+                    pool.replace(worker)
                 return [*left, *(job for job, _ in busy.values()), *waiting]
             for worker in [worker for worker in busy if worker.connection in ready]:
                 job, started = busy.pop(worker)
@@ -264,19 +266,28 @@ def failed(study: Study, job: Job, reason: str, cause: str) -> End:
     return End(f"failed: {reason} (see {study.log(job)})", cause)
 
 
-def save_all(busy: Iterable[Worker]) -> None:
-    """Have every run that is under way write a checkpoint; interrupted again, end them as they are."""
-    deadline = time.monotonic() + SAVING
+def save_all(busy: Iterable[Worker], patience: float = SAVING) -> list[Worker]:
+    """Have every run that is under way write a checkpoint; interrupted again, end them as they are.
+
+    Returns the workers that did not answer in time, or are dead.
+    """
+    deadline = time.monotonic() + patience
+    silent: list[Worker] = []
     try:
         for worker in busy:
             worker.terminate()  # SIGTERM: the run saves at its next step
         for worker in busy:
-            with suppress(TaskFailed, WorkerDied, TimeoutError):
+            try:
                 worker.answer(max(0.1, deadline - time.monotonic()))
+            except TaskFailed:
+                continue
+            except (WorkerDied, TimeoutError):
+                silent.append(worker)
     except KeyboardInterrupt:
         for worker in busy:
             worker.join(0.0)
         raise
+    return silent
 
 
 class Alike:

@@ -14,6 +14,7 @@ from weft.disk import Damaged, write_json
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Study, read_whole
+from weft.studies.results.folds import joined
 from weft.studies.results.load import Result, collect, validation_metric
 from weft.training.config import RunConfig
 
@@ -43,19 +44,22 @@ class Kept:
 
 def keep_mistakes(study: Study, pool: Pool) -> None:
     """Write mistakes.json: what the best candidate by validation gets wrong, the commonest mistakes of all first."""
-    done = [result for result in collect(study.folder).results if result.finished and result.share == 1]
+    every = joined(collect(study.folder).results)
+    done = [result for result in every if result.finished and result.share == 1]
     if not done or study.facts.task == "regression":
         return
     chosen = max(done, key=validation_metric)
-    rows = common_mistakes(chosen, done)
+    numbers = common_mistakes(chosen, done)
+    of_folds = (chosen.predictions or {}).get("row")
+    rows = numbers if of_folds is None else of_folds[numbers]
     config = min((job.labelled for job in study.jobs), key=lambda config: bool(getattr(config, "start", "")))
     shown = pool.first(
         tasks.examples_for_page,
         RunConfig(source=config.source, reading=config.reading, transform=config.transform),
-        rows,
+        [int(row) for row in rows],
     )
     write_json(study.folder / FILE, {"candidate": chosen.candidate, "seed": chosen.seed, "examples": [
-        {**about(chosen, done, row), **example} for row, example in zip(rows, shown, strict=True)
+        {**about(chosen, done, row), **example} for row, example in zip(numbers, shown, strict=True)
     ]})  # fmt: skip
 
 
@@ -79,12 +83,19 @@ def about(chosen: Result, every: list[Result], row: int) -> dict[str, Any]:
 
 
 def read_examples(config: RunConfig, rows: list[int]) -> list[dict[str, str]]:
-    """Examples of the test split for a page: a picture as a data address, or the words, and where it is from."""
+    """Examples of the test split for a page: a picture as a data address, or the words, and where it is from.
+
+    Of a source that is cut into folds they are numbered by their rows in all of them.
+    """
+    from weft.data.open.splits import MemorySplit
     from weft.data.transform.transforms import ImageTransform
     from weft.studies.engine.data_facts import data_of
 
     source, transform = data_of(config)
     split = source.splits["test"]
+    if config.reading.folds is not None and isinstance(split, MemorySplit):
+        whole = np.arange(len(split.table))
+        split = MemorySplit(split.table, whole, whole, split.origin)
     raws, _ = split.read(np.array(rows, dtype=np.int64))
     found = []
     for row, raw in zip(rows, raws, strict=True):

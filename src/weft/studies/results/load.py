@@ -168,6 +168,8 @@ def describe_candidate(name: str, model: str, network: dict[str, Any]) -> Candid
 def validation_metric(result: Result) -> float:
     """The best metric on the validation split, which chose the weights that were reported."""
     assert result.record is not None
+    if "validation" in result.record:  # of several folds
+        return float(result.record["validation"])
     return max((e["validation_metric"] for e in result.record["curve"] if "validation_metric" in e), default=-math.inf)
 
 

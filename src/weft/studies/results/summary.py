@@ -9,7 +9,7 @@ import itertools
 import math
 import shlex
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from weft.disk import claim, write_bytes
 from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
 from weft.studies.results.error_examples import read_mistakes
+from weft.studies.results.folds import joined, of_record
 from weft.studies.results.inference_speed import Inference, read_inference
 from weft.studies.results.load import (
     Collection,
@@ -54,6 +55,7 @@ def draw_report(folder: Path) -> dict[str, Any]:
 def summarise(collection: Collection) -> dict[str, Any]:
     """Rows, verdicts, differences, curves, confusions and problems, ready for JSON."""
     study, facts = collection.study, collection.study["facts"]
+    collection = replace(collection, results=joined(collection.results))
     by_candidate = {
         candidate.name: on_most_rows([result for result in collection.results if result.candidate == candidate.name])
         for candidate in collection.candidates
@@ -173,7 +175,7 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
     cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
     seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
     told = (candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed)
-    return JudgedCandidate(*told, seen or 0.0, pretrained(done), targets_of(done))
+    return JudgedCandidate(*told, seen or 0.0, pretrained(done), targets_of(done), of_record(done[0].record))
 
 
 def pretrained(results: list[Result]) -> bool:

@@ -37,7 +37,7 @@ from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.settings import settle, settle_network, transform_reasons
-from weft.training.storage.record import predictions, write_predictions
+from weft.training.storage.record import COUNTED, predictions, tested_rows, write_predictions
 from weft.training.teaching.lessons import Lessons
 from weft.training.teaching.pseudo_labels import PseudoLabels, label_rows
 from weft.training.teaching.teacher import read_teacher
@@ -190,6 +190,8 @@ class LabelledInputs:
         found = measure(self.objective.task, self.objective.answers(outputs), targets, len(self.source.classes))
         if self.source.classes:
             found["never_answered"] = never_answered(found["confusion"], self.source.classes)
+            if len(self.source.classes) > COUNTED:
+                del found["confusion"]
         if self.objective.chosen is not None:
             found[self.objective.chosen] = self.objective.headline(outputs, targets)
         return found
@@ -207,7 +209,8 @@ class LabelledInputs:
 
     def keep(self, folder: Path, weights: dict[str, Tensor] | None, outputs: Tensor, targets: Tensor) -> None:
         objective = self.objective
-        write_predictions(folder, predictions(objective.task, objective.answers(outputs), targets))
+        found = predictions(objective.task, objective.answers(outputs), targets)
+        write_predictions(folder, found | tested_rows(self.source))
         if weights is not None:
             source, pairs = self.source, self.source.modality == "pair"
             told = (self.config.model, objective.task, source.classes, objective.centre, objective.scale, pairs)

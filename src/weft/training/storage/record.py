@@ -22,6 +22,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from weft import __version__, machine
+from weft.data.open.source import Source
+from weft.data.open.splits import MemorySplit
 from weft.disk import Damaged, brief, read_object, validated, write_bytes
 from weft.training.storage import yaml_file
 from weft.training.storage.metrics_log import Count, Number, read_events
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 FILE = "predictions.safetensors"
 NAMES = ("predicted", "confidence", "target")
+COUNTED = 100  # classes above which a record holds no confusions, a million numbers for a thousand: answers have them
 Predictions = dict[str, NDArray[Any]]
 
 
@@ -212,6 +215,14 @@ def predictions(task: str, outputs: Tensor, targets: Tensor) -> Predictions:
         "confidence": confidence.float().numpy(),
         "target": targets.int().numpy(),
     }
+
+
+def tested_rows(source: Source) -> Predictions:
+    """Which rows of the source a fold has tested, by which the folds of a repetition are put together again."""
+    split = source.splits["test"]
+    if source.config.folds is None or not isinstance(split, MemorySplit):
+        return {}
+    return {"row": split.rows.astype(np.int64)}
 
 
 def write_predictions(folder: Path, content: Predictions) -> None:
