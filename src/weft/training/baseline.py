@@ -35,6 +35,7 @@ MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread 
 QUICK_STRENGTHS, QUICK_ROWS = (0.1, 1.0, 10.0), 10_000  # of the one beside a single run, which takes seconds
 QUICK_SIDE = 96  # px of its images
 TRAINED_STRENGTHS = (1e-3, 1e-2, 1e-1)  # on the standardised features of a trained network
+UNKNOWN = -50.0  # log-probability of a class that a model does not know
 SPACED = 0.02  # of the letters of a text are spaces, at least, where words can be told apart
 NAMES = {"image": "HOG", "text": "TF-IDF", "pair": "TF-IDF", "vector": ""}
 
@@ -62,7 +63,7 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
         strengths = STRENGTHS
     model, selected = best_model(features, targets, source.task, config.objective.metric, strengths)
     seconds = time.perf_counter() - started
-    outputs = answers(model, features["test"], source.task)
+    outputs = answers(model, features["test"], source.task, len(source.classes))
     record = baseline_record(config, source, model, features, outputs, targets["test"], seconds, cpu)
     record["curve"] = [
         {"kind": "evaluation", "step": 1, "epoch": 1.0, "validation_metric": selected, "seconds": seconds}
@@ -114,7 +115,7 @@ def quick_score(source: Source, transform: Transform, metric: str | None) -> flo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a fit is not quite done after so many steps
         model, _ = best_model(features, targets, task, metric, QUICK_STRENGTHS)
-    found = outputs_and_targets(answers(model, features["test"], task), targets["test"])
+    found = outputs_and_targets(answers(model, features["test"], task, len(source.classes)), targets["test"])
     return score(metric or HEADLINE[task], task, *found)
 
 
@@ -210,13 +211,18 @@ def create(task: str, strength: float) -> Any:
     return Ridge(alpha=1 / strength) if task == "regression" else LogisticRegression(C=strength, max_iter=500)
 
 
-def answers(model: Any, features: Features, task: str) -> NDArray[np.float64]:
-    """Logits (n, K), or (n, 1) for binary and regression, as a network would answer."""
+def answers(model: Any, features: Features, task: str, outputs: int = 0) -> NDArray[np.float64]:
+    """Logits (n, K), or (n, 1) for binary and regression, as a network with so many `outputs` would answer."""
     if task == "regression":
         return np.asarray(model.predict(features)).reshape(-1, 1)
     if task == "binary":
         return np.asarray(model.decision_function(features)).reshape(-1, 1)
-    return np.asarray(model.predict_log_proba(features))
+    found, known = np.asarray(model.predict_log_proba(features)), np.asarray(model.classes_).astype(np.int64)
+    if outputs <= len(known):
+        return found
+    every = np.full((len(found), outputs), UNKNOWN)  # a class that no training row has is never the answer
+    every[:, known] = found
+    return every
 
 
 def outputs_and_targets(outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[Any, Any]:

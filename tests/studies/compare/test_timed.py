@@ -148,7 +148,9 @@ def test_where_runs_take_longer_less_is_done(left: float, slowness: float, seeds
         assert work([FAST] * 8, found) / 2 * slowness <= left * 1.1
 
 
-QUESTION = asked(models="mlp,resnet8_cifar", match="time", amount="0.4s", steps=None, seeds=2, trials=3)
+QUESTION = asked(
+    models="mlp,resnet8_cifar", match="time", amount="0.4s", steps=None, seeds=2, trials=3, pretrained=False
+)
 
 
 def test_each_candidate_gets_as_much_time_and_as_many_settings_and_nothing_is_done_twice(tmp_path: Path):
@@ -185,7 +187,9 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
     monkeypatch.setattr(Gate, "patience", lambda gate: 600.0)
     monkeypatch.setattr(timed.TimedComparison, "laid_out", lambda self: Stages(0.1, 0.4, 3, 2))
     said: list[str] = []
-    question = asked(models="mlp,resnet8_cifar", match="time", amount=None, time="30s", steps=None, seeds=2)
+    question = asked(
+        models="mlp,resnet8_cifar", match="time", amount=None, time="30s", steps=None, seeds=2, pretrained=False
+    )
     study = compare(question, tmp_path, "", said.append)
     assert "time is up before every candidate has had a full run" in " ".join(said)
     assert {(r.candidate, r.seed, r.finished) for r in collect(tmp_path).results} == {
@@ -203,13 +207,13 @@ def test_more_time_keeps_what_was_measured_and_another_question_begins_anew(tmp_
     question = ComparisonConfig(source="photos", time="5m")
     longer = replace(question, time="10m", seeds=5)
     other = replace(question, models="mlp")
-    assert question_of(question) == question_of(longer) != question_of(other)
-    stored = State(question_of(question), 50_000.0, 12.0)
+    assert question_of(question, "f") == question_of(longer, "f") != question_of(other, "f")
+    stored = State(question_of(question, "f"), 50_000.0, 12.0)
     (tmp_path / timed.FILE).write_text(json.dumps(stored.__dict__))
-    assert read_state(tmp_path, longer) == stored
-    assert read_state(tmp_path, other) == State(question_of(other))
+    assert read_state(tmp_path, longer, "f") == stored and read_state(tmp_path, longer, "other data").spent == 0.0
+    assert read_state(tmp_path, other, "f") == State(question_of(other, "f"))
     (tmp_path / timed.FILE).write_text("{")
-    assert read_state(tmp_path, longer).spent == 0.0
+    assert read_state(tmp_path, longer, "f").spent == 0.0
 
 
 def test_times_in_words():
@@ -283,7 +287,7 @@ def test_every_row_is_answered_once_a_repetition(tmp_path: Path):
     rows = [f"{n % 7},{(n * 3) % 5},{'left' if n % 2 else 'right'}" for n in range(90)]
     (tmp_path / "table.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
     question = ComparisonConfig(
-        source=str(tmp_path / "table.csv"), models="mlp", match="time", amount="0.1s", seeds=2, trials=1, jobs=2,
+        source=str(tmp_path / "table.csv"), models="mlp", match="time", amount="0.1s", seeds=2, trials=1, jobs=2, pretrained=False,
         reading=ReadingConfig(folds=3),
     )  # fmt: skip
     study = compare(question, tmp_path / "out", "weft compare", lambda sentence: None)

@@ -36,6 +36,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
     overhead = Overhead(folder)
     asked = decided(asked)
     by_time = asked.time is not None or asked.match == "time"
+    if asked.reading.folds is not None and not by_time:
+        raise WeftError("--folds cross-validates where time is held equal; add --time, or leave out --folds")
 
     def finish(study: Study) -> None:
         measure_speeds(study, pool, say)
@@ -51,8 +53,7 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         asked = with_small_images(asked, pool, say) if by_time else asked
         facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
         if by_time and (folds := fitting_folds(asked, facts)):
-            asked = replace(asked, reading=replace(asked.reading, folds=folds))
-            facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
+            asked, facts = folded(asked, facts, folds, pool)
         require_same_source(before, facts, folder)
         asked, notes = with_batch(asked, facts.rows), list(facts.notes)
         pool.threads = max(1, pool.cores // len(pool.workers))
@@ -76,7 +77,8 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         if spent:
             say(spent)
             study = replace(study, overhead=spent)
-        study.save()
+        if study.jobs:  # else the leaderboard of an earlier session stays as it was
+            study.save()
     return study
 
 
@@ -86,6 +88,17 @@ def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
     small = facts.rows < FEW_ROWS * (1 - asked.reading.test_fraction) * (1 - asked.reading.val_fraction)
     timely = asked.time is None or seconds(asked.time) >= FOLDS_FROM
     return FOLDS if facts.held_out and small and timely and asked.reading.folds is None else None
+
+
+def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool) -> tuple[ComparisonConfig, Facts]:
+    """The question with its rows cut into folds, unless they cannot be: classes of few rows, or a streamed source."""
+    cut = replace(asked, reading=replace(asked.reading, folds=folds, fold=folds - 1))  # which makes all of the cuts
+    try:
+        pool.first(tasks.look, run_config(cut, None, 0, 1))
+    except WeftError:
+        return asked, facts
+    cut = replace(asked, reading=replace(asked.reading, folds=folds))
+    return cut, pool.first(tasks.look, run_config(cut, None, 0, 1))
 
 
 def by_size(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:

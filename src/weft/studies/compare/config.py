@@ -77,12 +77,16 @@ class ComparisonConfig:
             seconds(self.time)
             if self.amount is not None or self.epochs is not None or self.steps is not None:
                 raise WeftError("--time decides how long runs are; leave out --amount, --epochs and --steps")
+            if self.match not in (None, "time"):
+                raise WeftError(f"--time gives every candidate equal time; leave it out with --match {self.match}")
         if self.epochs is not None and self.steps is not None:
             raise WeftError("--epochs and --steps contradict each other; give one of them")
         if self.match == "time" and (self.epochs is not None or self.steps is not None):
             raise WeftError("--match time takes its steps from the clock; leave out --epochs and --steps")
         if self.match == "time" and self.amount is not None:
             seconds(self.amount)
+        if (self.time is not None or self.match == "time") and self.optimisation.lr == "auto":
+            raise WeftError("rates are tried where time is held equal; leave out --lr auto")
         if self.match == "none" and self.amount is not None:
             raise WeftError("--amount needs --match time, params or macs: what shall be equal?")
         self.count()

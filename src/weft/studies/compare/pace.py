@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 STARTING = 0.6  # seconds of a run before its first step and after its last: data, network, checkpoint, record
 PROBED = 4  # steps that a run times for itself before it begins
@@ -86,6 +86,11 @@ def work(paces: Iterable[Pace], stages: Stages, shares: int = 1, folds: int = 1)
     )
 
 
+def path(paces: Iterable[Pace], stages: Stages, shares: int = 1) -> float:
+    """Seconds that no number of workers saves: the longest run of every round, one round after the other."""
+    return max(work([pace], replace(stages, settings=1), shares) + 2 * pace.seconds(stages.first) for pace in paces)
+
+
 def lay_out(
     paces: list[Pace],
     left: float,
@@ -109,7 +114,7 @@ def lay_out(
             length = 2.0 ** math.floor(math.log2(max(longest, SHORTEST)))
             while length >= max(SHORTEST, WORTH.get(count, 0.0)):
                 stages = Stages(first_length(paces, length / SHORTER, first_by, workers / folds), length, count, fewer)
-                if work(paces, stages, shares, folds) / workers <= left:
+                if max(work(paces, stages, shares, folds) / workers, path(paces, stages, shares)) <= left:
                     return stages
                 length /= LADDER
     return None

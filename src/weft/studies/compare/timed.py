@@ -50,7 +50,7 @@ QUICK, QUICK_ROWS = 300.0, 10_000  # seconds below which the classical baseline 
 ENOUGH = 300  # steps that a run should have: networks are made small for it
 SIZES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
 IN_RUNS = 0.8  # of the time goes into runs, about
-PROBE_SHARE = 0.1  # of the time may go into the features of a trained network, at most
+PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 THOROUGH = 5  # seeds of what is called a thorough answer
@@ -151,7 +151,7 @@ class TimedComparison:
         """`trained` is what was asked of trained networks, which take images of another side."""
         self.of_trained = trained
         self.study, self.pool, self.say, self.finish = study, pool, say, finish
-        self.state = read_state(study.folder, asked)
+        self.state = read_state(study.folder, asked, study.facts.fingerprint)
         self.clock = Clock(seconds(asked.time or "1d"), self.state.spent, started)
         self.asked = asked
         self.learnt = [candidate for candidate in study.candidates if not candidate.fixed]
@@ -235,8 +235,8 @@ class TimedComparison:
     def add_probes(self) -> None:
         """Set trained networks beside the others, each a linear probe with a candidate's share of the time."""
         if self.state.probes is None:
-            share = PROBE_SHARE * self.clock.total * len(self.pool.workers)
-            within = min(share, IN_RUNS * self.clock.total * len(self.pool.workers) / (len(self.learnt) + 2))
+            of_each = IN_RUNS * self.clock.total * len(self.pool.workers) / (len(self.learnt) + 2)
+            within = min(PROBE_SHARE * self.clock.total, of_each)  # a probe is one run, on one worker
             if self.asked.time is None:
                 within = seconds(self.asked.amount or "1s") * (self.asked.seeds + 1)
             self.state.probes = trained_probes(self.of_trained, self.study.facts, self.pool, within, self.say)
@@ -458,7 +458,7 @@ class TimedComparison:
         if others:
             told = ", ".join(f"{name} {self.said(setting)}" for name, setting in self.state.chosen.items())
             self.say(f"settings chosen on validation: {told}")
-            self.study = replace(self.study, notes=[f"{stages.settings} settings were tried for every candidate"])
+            self.study = replace(self.study, notes=[f"up to {stages.settings} settings were tried for every candidate"])
 
     def said(self, setting: Setting) -> str:
         count = setting.candidate.count.get("params", 0)
@@ -482,7 +482,7 @@ class TimedComparison:
             left = self.run(jobs)
             names = {job.candidate for job in left}
             done += [job for job in jobs if job.candidate not in names]
-            if seed == 0 and left and self.study.jobs:
+            if seed == 0 and left:
                 self.say("time is up before every candidate has had a full run: the leaderboard is that of short runs")
                 return
             self.study = replace(self.study, candidates=candidates)
@@ -564,7 +564,7 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
     """
     if asked.match != "time" or asked.models not in PRESETS:
         return None
-    if (known := read_state(folder, asked).amount) is not None:
+    if (known := read_state(folder, asked, facts.fingerprint).amount) is not None:
         return known
     budget = default_budget(facts, "params")
     each = 0.8 * seconds(asked.time) * len(pool.workers) if asked.time else seconds(asked.amount or "1s")
@@ -579,25 +579,26 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
         length = each / (len(made) * (asked.seeds + 2)) if asked.time else each
         if speed * length / (macs[len(macs) // 2] * (asked.optimisation.batch_size or BATCH)) >= ENOUGH:
             break
-    write_json(folder / FILE, asdict(State(question_of(asked), share * budget)))
+    write_json(folder / FILE, asdict(State(question_of(asked, facts.fingerprint), share * budget)))
     return share * budget
 
 
-def question_of(asked: ComparisonConfig) -> str:
-    """A digest of all that was asked but how much of it: with more time or seeds it is the same question."""
+def question_of(asked: ComparisonConfig, fingerprint: str) -> str:
+    """A digest of the data and of all that was asked but how much of it: with more time or seeds it is the same."""
     same = replace(asked, time=None, seeds=1, jobs=None, learning_curve=False)
     same = replace(same, reading=replace(same.reading, validation_rows=None, test_rows=None))
-    return hashlib.blake2b(repr(same).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(f"{same} {fingerprint}".encode(), digest_size=8).hexdigest()
 
 
-def read_state(folder: Path, asked: ComparisonConfig) -> State:
+def read_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State:
     """What an earlier session kept of the same question; nothing, where there was none or its file is damaged."""
     path = folder / FILE
     found = State()
     if path.is_file():
         with suppress(Damaged):
             found = read_stored(path, State, "it is measured anew")
-    return found if found.question == question_of(asked) else State(question_of(asked))
+    question = question_of(asked, fingerprint)
+    return found if found.question == question else State(question)
 
 
 def report_so_far(folder: Path, say: Say) -> None:
@@ -615,10 +616,10 @@ def report_so_far(folder: Path, say: Say) -> None:
 
 def judged_rows(asked: ComparisonConfig) -> ComparisonConfig:
     """With rows that runs are judged by, where nothing was said about it: evaluations must not take the time."""
-    reading, tested = (
-        asked.reading,
-        MANY_TEST_ROWS if seconds(asked.time or asked.amount or "1s") >= LONG else TEST_ROWS,
-    )
+    if asked.reading.folds is not None:  # which test every row
+        return asked
+    reading, long = asked.reading, seconds(asked.time or asked.amount or "1s") >= LONG
+    tested = MANY_TEST_ROWS if long else TEST_ROWS
     judged = (reading.validation_rows or VALIDATION_ROWS, reading.test_rows or tested)
     return replace(asked, reading=replace(reading, validation_rows=judged[0], test_rows=judged[1]))
 

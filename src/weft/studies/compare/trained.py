@@ -58,6 +58,9 @@ def starts(asked: ComparisonConfig, facts: Facts, say: Say) -> list[str]:
     here = [name for name in fitting if PACKAGES[name].installed == PACKAGES[name].version]
     if missing := [name for name in fitting if name not in here]:
         say(f"{INSTALL} would add {', '.join(missing)}, trained on {PACKAGES[missing[0]].trained}, to the candidates")
+    names = [Path(start).name for start in asked.start]
+    if len(set(names)) < len(names):
+        raise WeftError(f"--start takes networks of different names, not {', '.join(names)}; rename one of them")
     return [*here, *asked.start]
 
 

@@ -215,7 +215,7 @@ def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, An
     }
     if not done:
         return found
-    total = mean_of(scores_of(done), targets_of(done))
+    total = mean_of(scores_of(done), targets_of(done), of_record(done[0].record))
     found |= {"score": total.mean, "low": total.low, "high": total.high}
     found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
     if own := own_metric(done[0].record or {"config": {}}):
@@ -309,9 +309,8 @@ def learning(collection: Collection) -> list[dict[str, Any]]:
     for candidate, share in itertools.product(collection.candidates, shares) if len(shares) > 1 else []:
         done = [r for r in collection.results if r.candidate == candidate.name and r.share == share and r.finished]
         if done:
-            points.append(
-                {"candidate": candidate.name, "share": share, **as_numbers(mean_of(scores_of(done), targets_of(done)))}
-            )
+            found = mean_of(scores_of(done), targets_of(done), of_record(done[0].record))
+            points.append({"candidate": candidate.name, "share": share, **as_numbers(found)})
     return points
 
 

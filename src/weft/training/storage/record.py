@@ -22,8 +22,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from weft import __version__, machine
-from weft.data.open.source import Source
-from weft.data.open.splits import MemorySplit
 from weft.disk import Damaged, brief, read_object, validated, write_bytes
 from weft.training.storage import yaml_file
 from weft.training.storage.metrics_log import Count, Number, read_events
@@ -31,6 +29,7 @@ from weft.training.storage.metrics_log import Count, Number, read_events
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from weft.data.open.source import Source
     from weft.training.loop.progress import Progress
     from weft.training.run.context import Run
 
@@ -219,10 +218,8 @@ def predictions(task: str, outputs: Tensor, targets: Tensor) -> Predictions:
 
 def tested_rows(source: Source) -> Predictions:
     """Which rows of the source a fold has tested, by which the folds of a repetition are put together again."""
-    split = source.splits["test"]
-    if source.config.folds is None or not isinstance(split, MemorySplit):
-        return {}
-    return {"row": split.rows.astype(np.int64)}
+    rows = getattr(source.splits["test"], "rows", None)  # a streamed one has none, nor folds
+    return {} if source.config.folds is None or rows is None else {"row": rows.astype(np.int64)}
 
 
 def write_predictions(folder: Path, content: Predictions) -> None:
