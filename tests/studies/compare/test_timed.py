@@ -287,8 +287,8 @@ def test_every_row_is_answered_once_a_repetition(tmp_path: Path):
     rows = [f"{n % 7},{(n * 3) % 5},{'left' if n % 2 else 'right'}" for n in range(90)]
     (tmp_path / "table.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
     question = ComparisonConfig(
-        source=str(tmp_path / "table.csv"), models="mlp", match="time", amount="0.1s", seeds=2, trials=1, jobs=2, pretrained=False,
-        reading=ReadingConfig(folds=3),
+        source=str(tmp_path / "table.csv"), models="mlp", match="time", amount="0.1s", seeds=2, trials=1, jobs=2,
+        pretrained=False, reading=ReadingConfig(folds=3),
     )  # fmt: skip
     study = compare(question, tmp_path / "out", "weft compare", lambda sentence: None)
     assert len(study.jobs) == 3 * 2 + 3, "two repetitions of the network, one of the baseline"
