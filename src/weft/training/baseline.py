@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from weft import machine
 from weft.data.batch.stores import VERSION
-from weft.data.open.source import Source
+from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import MemorySplit, Split, spread
 from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
@@ -48,14 +48,14 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     folder = run_folder.RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
     folder.write_asked(config)
-    rows = {role: examples(source.splits[role], MOST if role == "train" else None) for role in source_roles()}
+    rows = {role: examples(source.splits[role], MOST if role == "train" else None) for role in ROLES}
     inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
     size = (0, 0)
     if start := trained_start(config.model):
         from weft.training.features.baseline import trained_features
 
         features, vocabulary, size = trained_features(config, start, source)
-        targets = {role: source.splits[role].targets for role in source_roles()}
+        targets = {role: source.splits[role].targets for role in ROLES}
         strengths: tuple[float, ...] = TRAINED_STRENGTHS
     else:
         assert transform is not None
@@ -84,8 +84,8 @@ def beside(
 
     None for sources that are streamed, and where a classical model finds nothing to hold on to.
     """
-    splits = [split for role in source_roles() if isinstance(split := source.splits[role], MemorySplit)]
-    if len(splits) < len(source_roles()) or source.task == "none":
+    splits = [split for role in ROLES if isinstance(split := source.splits[role], MemorySplit)]
+    if len(splits) < len(ROLES) or source.task == "none":
         return None
     linear = "ridge regression" if source.task == "regression" else "logistic regression"
     name = f"{NAMES[source.modality]} and {linear}" if NAMES[source.modality] else linear
@@ -108,7 +108,7 @@ def beside(
 
 def quick_score(source: Source, transform: Transform, metric: str | None) -> float:
     """The test score of the quick baseline."""
-    rows = {role: examples(source.splits[role], QUICK_ROWS) for role in source_roles()}
+    rows = {role: examples(source.splits[role], QUICK_ROWS) for role in ROLES}
     inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
     features, _ = featurise(inputs, source.modality, transform)
     task: Any = source.task
@@ -117,10 +117,6 @@ def quick_score(source: Source, transform: Transform, metric: str | None) -> flo
         model, _ = best_model(features, targets, task, metric, QUICK_STRENGTHS)
     found = outputs_and_targets(answers(model, features["test"], task, len(source.classes)), targets["test"])
     return score(metric or HEADLINE[task], task, *found)
-
-
-def source_roles() -> tuple[str, str, str]:
-    return "train", "validation", "test"
 
 
 def examples(split: Split, most: int | None) -> tuple[Any, NDArray[Any]]:

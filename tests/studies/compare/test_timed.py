@@ -118,6 +118,7 @@ class Under:
     """A comparison under way, as far as its stages are concerned."""
 
     adapted, changed = timed.TimedComparison.adapted, timed.TimedComparison.changed
+    usual_paces = timed.TimedComparison.usual_paces
 
     def __init__(self, left: float, slowness: float) -> None:
         self.clock = Clock(1000.0, 0.0, time.perf_counter() - (1000.0 - left - 15.0))

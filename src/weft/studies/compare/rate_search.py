@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from weft.studies.engine.study import Job, Study
 from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, seconds
+from weft.training.storage.record import best_validation
 
 STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
 
@@ -55,7 +56,7 @@ def best_rates(study: Study, tried: list[Job]) -> dict[str, float]:
         record = study.run_folder(job).record()
         if record is None or record["status"] != "finished":
             continue
-        metric = max(event["validation_metric"] for event in record["curve"] if "validation_metric" in event)
+        metric = best_validation(record)
         rate = job.config.optimisation.lr
         assert isinstance(rate, float)
         if job.candidate not in best or metric > best[job.candidate][0]:

@@ -32,6 +32,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study, read_stored
 from weft.training.config import seconds
+from weft.training.storage.record import best_validation
 
 FILE = "timed.json"
 SETTINGS = 6  # of each candidate, by default: three rates, two sizes
@@ -52,6 +53,7 @@ SIZES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
 IN_RUNS = 0.8  # of the time goes into runs, about
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
+FEW_STEPS = 20  # of a full run, which are told beforehand
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 THOROUGH = 5  # seeds of what is called a thorough answer
 
@@ -322,7 +324,7 @@ class TimedComparison:
 
     def laid_out(self) -> Stages:
         """The longest runs that fit into what is left of the time."""
-        paces = [self.state.paces[self.usual(candidate).size] for candidate in self.learnt]
+        paces = self.usual_paces()
         settings = (SETTINGS if self.asked.trials is None else self.asked.trials) or 1
         if self.asked.amount is not None:
             full = seconds(self.asked.amount)
@@ -331,8 +333,7 @@ class TimedComparison:
         probes = self.state.probes or []
         reading = sum(probe.seconds for probe in probes) / workers if not self.state.chosen else 0.0
         early = EARLY * self.clock.total - self.clock.spent() - reading if not self.state.chosen else math.inf
-        epoch = self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
-        longest = PASSES * epoch * max(pace.step for pace in paces)
+        longest = PASSES * self.epoch * max(pace.step for pace in paces)
         settings = 1 if self.state.chosen else settings
         longer = [max(paces, key=lambda pace: pace.step)] * len(probes)  # as if they were fine-tuned, too
         left = self.clock.left() - reading
@@ -350,7 +351,7 @@ class TimedComparison:
         """The stages with fewer settings, seeds or steps where runs take longer than was predicted."""
         if self.asked.time is None:
             return stages
-        paces = [self.state.paces[self.usual(candidate).size] for candidate in self.learnt]
+        paces = self.usual_paces()
         shares = 1 + len(SHARES) * self.asked.learning_curve
         left = self.clock.left() / max(1.0, self.clock.slowness())
         workers = len(self.pool.workers)
@@ -399,17 +400,15 @@ class TimedComparison:
             f"  then {stages.seeds} seeds of each, {in_words(stages.full)} of training a run; more while time is left"
         )
         self.say(f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(self.thorough())}")
-        for candidate in self.learnt:
-            steps = self.state.paces[self.usual(candidate).size].steps(stages.full)
-            if steps < 20:
+        for candidate, pace in zip(self.learnt, self.usual_paces(), strict=True):
+            if (steps := pace.steps(stages.full)) < FEW_STEPS:
                 self.say(f"  {candidate.name} makes {steps} steps only in that time")
 
     def thorough(self) -> float:
         """Seconds of a comparison of many epochs and seeds."""
-        epoch = self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
-        each = [self.state.paces[self.usual(candidate).size] for candidate in self.learnt]
         runs = THOROUGH * self.folds
-        return sum(runs * pace.seconds(EPOCHS * epoch * pace.step) for pace in each) / len(self.pool.workers)
+        each = [runs * pace.seconds(EPOCHS * self.epoch * pace.step) for pace in self.usual_paces()]
+        return sum(each) / len(self.pool.workers)
 
     def first_leaderboard(self, stages: Stages) -> None:
         """Every candidate once, in a short run."""
@@ -449,9 +448,7 @@ class TimedComparison:
         self.trials([job for pairs in last.values() for _, job in pairs])
         for candidate in self.learnt:
             usual = self.usual(candidate)
-            first = (
-                [] if candidate.start else [(usual, self.jobs(usual, 0, stages.first)[0])]
-            )  # not among the first runs
+            first = [] if candidate.start else [(usual, self.jobs(usual, 0, stages.first)[0])]
             entries = [*first, *last.get(candidate.name, [(usual, self.job(usual, 0, stages.first, False))])]
             self.state.chosen[candidate.name] = max(entries, key=lambda pair: self.validation(pair[1]))[0]
         self.save()
@@ -504,6 +501,15 @@ class TimedComparison:
 
     # ---- What the stages share.
 
+    @property
+    def epoch(self) -> float:
+        """Steps of one."""
+        return self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
+
+    def usual_paces(self) -> list[Pace]:
+        """Of every network that is trained, at its usual settings."""
+        return [self.state.paces[self.usual(candidate).size] for candidate in self.learnt]
+
     def names(self) -> set[str]:
         return {candidate.name for candidate in self.learnt}
 
@@ -544,7 +550,7 @@ class TimedComparison:
         record = self.study.run_folder(job).record()
         if record is None or record["status"] != "finished":
             return -math.inf
-        return max((e["validation_metric"] for e in record["curve"] if "validation_metric" in e), default=-math.inf)
+        return best_validation(record)
 
     def show_so_far(self) -> None:
         report_so_far(self.study.folder, self.say)
@@ -567,7 +573,7 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
     if (known := read_state(folder, asked, facts.fingerprint).amount) is not None:
         return known
     budget = default_budget(facts, "params")
-    each = 0.8 * seconds(asked.time) * len(pool.workers) if asked.time else seconds(asked.amount or "1s")
+    each = IN_RUNS * seconds(asked.time) * len(pool.workers) if asked.time else seconds(asked.amount or "1s")
     speed = None
     for share in SIZES:
         made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [])

@@ -73,13 +73,8 @@ class Pool:
 
     def spread(self, task: Callable[[Any], Any], arguments: list[Any]) -> list[WeftError]:
         """One task an argument, over all workers; returns why some could not be done."""
-        trouble: list[WeftError] = []
-        for first in range(0, len(arguments), len(self.workers)):
-            busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
-            for worker, argument in busy:
-                worker.ask(task, argument)
-            trouble += self.collect(task, [worker for worker, _ in busy])[1]
-        return trouble
+        answers = self.each(task, [(argument,) for argument in arguments])
+        return [answer for answer in answers if isinstance(answer, WeftError)]
 
     def each(self, task: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T | WeftError]:
         """The answers to a task, one a tuple of arguments, with all workers busy; why, where there is none."""

@@ -32,19 +32,20 @@ def step_seconds(config: AnyConfig, threads: int) -> float:
 def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float, float]:
     """Seconds of a training step and of an evaluation on the validation split, measured for a `duration`."""
     with trial_run(config, threads) as run:
-        step = median_step(run, duration)
-        each = min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))  # the first pays for allocation
-        return step, each * len(run.validation or ())
+        return median_step(run, duration), batch_seconds(run) * len(run.validation or ())
 
 
 def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float, float]:
     """Seconds of a training step, and of evaluations on the validation and on the test split."""
     with trial_run(config, threads) as run:
-        step = median_step(run, duration)
-        each = min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))
-        source = data_of(config)[0]
-        batches = [-(-len(source.splits[role]) // config.optimisation.batch) for role in ("validation", "test")]
-        return step, each * batches[0], each * batches[1]
+        step, each = median_step(run, duration), batch_seconds(run)
+        tested = -(-len(data_of(config)[0].splits["test"]) // config.optimisation.batch)
+        return step, each * len(run.validation or ()), each * tested
+
+
+def batch_seconds(run: Run) -> float:
+    """Seconds of evaluating one batch; the first one pays for allocation."""
+    return min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))
 
 
 @contextmanager

@@ -10,7 +10,6 @@ ridge on targets of ±1, one column a class, whose intercept is free; logistic r
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
+
+from weft.training.features import linear
 
 ALPHAS = tuple(10.0**power for power in range(-2, 7))
 NEIGHBOURS = (1, 5, 10, 20)
@@ -113,9 +114,4 @@ def chosen(scores: Tensor) -> Tensor:
 
 def logistic(x: NDArray[np.float32], targets: Numbers, strength: float) -> Any:
     """scikit-learn's logistic regression."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return LogisticRegression(C=strength, max_iter=ITERATIONS).fit(x, targets)
+    return linear.logistic(x, targets, strength, ITERATIONS)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from weft.data.open.source import Source
+from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import spread
 from weft.data.read.cache import Cache, digest
 from weft.errors import WeftError
@@ -35,7 +35,6 @@ from weft.training.run.inputs import read_source
 
 VERSION = "2"  # raise it when the same features would give other scores
 MOST = 20_000  # training rows that logistic regression sees, spread evenly; more take minutes
-ROLES = ("train", "validation", "test")
 WORDS = {"neighbours": "k nearest neighbours", "ridge": "ridge regression", "logistic": "logistic regression"}
 
 Say = Callable[[str], None]

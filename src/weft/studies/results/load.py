@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
 from weft.training.config import is_fitted
 from weft.training.finetuning.config import LINEAR
-from weft.training.storage.record import Predictions, read_predictions
+from weft.training.storage.record import Predictions, best_validation, read_predictions
 from weft.training.storage.record import read_record as read_checked
 
 
@@ -170,7 +169,7 @@ def validation_metric(result: Result) -> float:
     assert result.record is not None
     if "validation" in result.record:  # of several folds
         return float(result.record["validation"])
-    return max((e["validation_metric"] for e in result.record["curve"] if "validation_metric" in e), default=-math.inf)
+    return best_validation(result.record)
 
 
 def judged_by(record: dict[str, Any]) -> str:

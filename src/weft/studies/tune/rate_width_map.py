@@ -14,6 +14,7 @@ from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.tune.space import changes
 from weft.training.config import RunConfig
+from weft.training.storage.record import best_validation
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
@@ -58,4 +59,4 @@ def metric_of(study: Study, job: Job) -> float | None:
     if not study.finished(job):
         return None
     record = study.run_folder(job).record() or {}
-    return max(event["validation_metric"] for event in record["curve"] if "validation_metric" in event)
+    return best_validation(record)

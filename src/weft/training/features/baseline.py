@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from weft.data.open.source import Source
+from weft.data.open.source import ROLES, Source
 from weft.data.transform.transforms import ImageTransform
 from weft.networks.measure.cost import total_macs, total_parameters
 from weft.training.config import RunConfig
@@ -18,7 +19,6 @@ from weft.training.features.store import FrozenNetwork, features_of
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.prepare import open_frozen
 
-ROLES = ("train", "validation", "test")
 Featurise = Callable[[Any], Any]
 
 
@@ -27,8 +27,7 @@ def trained_features(
 ) -> tuple[dict[str, Any], Featurise, tuple[int, int]]:
     """Standardised features of each role, the function from raw inputs to them, and the network's parameters and
     multiply-adds."""
-    asked = FinetuneConfig(start=start, source=config.source, reading=config.reading, transform=config.transform)
-    frozen, notes = open_frozen(asked, source)
+    frozen, notes = frozen_of(config, start, source)
     for note in notes:
         print(note)
     found = {role: features_of(source, role, frozen).x for role in ROLES}
@@ -40,6 +39,12 @@ def trained_features(
 
     size = frozen.network.config
     return {role: scale(x).numpy() for role, x in found.items()}, featurise, (total_parameters(size), total_macs(size))
+
+
+def frozen_of(config: RunConfig, start: str, source: Source) -> tuple[FrozenNetwork, list[str]]:
+    """The trained network for the rows that a run reads, and what was decided on the way."""
+    asked = FinetuneConfig(start=start, source=config.source, reading=config.reading, transform=config.transform)
+    return open_frozen(asked, source)
 
 
 def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
@@ -59,10 +64,7 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
 
 def seconds_per_row(config: RunConfig, start: str, source: Source, rows: int = 24) -> float:
     """How long the features of one row take, from a few of them."""
-    import time
-
-    asked = FinetuneConfig(start=start, source=config.source, reading=config.reading, transform=config.transform)
-    frozen, _ = open_frozen(asked, source)
+    frozen, _ = frozen_of(config, start, source)
     raws, _ = source.splits["train"].read(np.arange(min(rows, len(source.splits["train"]))))
     with torch.inference_mode():
         of_raws(frozen, raws[:2])

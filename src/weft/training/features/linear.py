@@ -111,14 +111,21 @@ def one_thread() -> Iterator[None]:
 
 def fit(task: str, strength: float, x: NDArray[Any], targets: NDArray[Any]) -> Any:
     """A linear model; targets that are numbers are standardised, as a network's outputs are."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression, Ridge
-
     if task == "regression":
+        from sklearn.linear_model import Ridge
+
         return Ridge(alpha=1 / strength).fit(x, standardised(targets, targets))
+    return logistic(x, targets, strength, ITERATIONS)
+
+
+def logistic(x: NDArray[Any], targets: NDArray[Any], strength: float, iterations: int) -> Any:
+    """scikit-learn's logistic regression, which need not have converged."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what follows trains on
-        return LogisticRegression(C=strength, max_iter=ITERATIONS).fit(x, targets)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LogisticRegression(C=strength, max_iter=iterations).fit(x, targets)
 
 
 def judged(model: Any, task: str, x: NDArray[Any], targets: NDArray[Any], train: NDArray[Any]) -> float:

@@ -7,6 +7,7 @@ regression; `target` (n,) what would have been right. Both are read without torc
 
 from __future__ import annotations
 
+import math
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -199,6 +200,11 @@ def read_record(path: Path) -> dict[str, Any]:
     if checked.status == "finished":
         validated(Number, checked.metrics.get(checked.metric), f"{path}: metrics.{checked.metric[:40]}")
     return content
+
+
+def best_validation(record: dict[str, Any]) -> float:
+    """The best metric on the validation split, which chose the weights that are kept; -inf where there is none."""
+    return max((e["validation_metric"] for e in record["curve"] if "validation_metric" in e), default=-math.inf)
 
 
 def predictions(task: str, outputs: Tensor, targets: Tensor) -> Predictions:

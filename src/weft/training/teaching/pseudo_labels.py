@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.open.source import Source, open_unlabelled
+from weft.data.open.source import ROLES, Source, open_unlabelled
 from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import digest
 from weft.data.sources.table import Inputs, Table
@@ -19,8 +19,6 @@ from weft.errors import WeftError, brief_list, nearest
 from weft.training.config import RunConfig, TeachingConfig
 from weft.training.metrics import class_probabilities
 from weft.training.teaching.teacher import Teacher, read_teacher
-
-ROLES = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
