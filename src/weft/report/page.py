@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from weft.report import charts, heat
+from weft.report.chart import width_classes
 from weft.report.columns import Column, columns, uneven, written
 from weft.report.words import breakable
 from weft.terminal import shown
@@ -58,7 +59,12 @@ def asset(name: str) -> str:
 
 def style() -> str:
     """The style sheet of a page: its charts' part, which standalone charts use too, and the rest."""
-    return asset("chart.css") + asset("report.css")
+    return chart_style() + asset("report.css")
+
+
+def chart_style() -> str:
+    """The style sheet of charts alone."""
+    return asset("chart.css") + width_classes()
 
 
 def scatters(summary: Summary, known: list[Column], tints: dict[str, int]) -> Iterator[dict[str, Any]]:
