@@ -12,13 +12,14 @@ from weft.errors import WeftError
 from weft.serve.catalogue import Entry
 from weft.training.inference.network_folder import PRETRAINED, section
 
+WEIGHTS = "model.safetensors"
 KEPT = 20_000  # descriptions
 _known: OrderedDict[tuple[Path, int], dict[str, Any]] = OrderedDict()
 
 
 def is_trained(folder: Path) -> bool:
     """Whether a run has written its network; the weights are written last."""
-    return (folder / "model.safetensors").is_file() and (folder / "config.json").is_file()
+    return (folder / WEIGHTS).is_file() and (folder / "config.json").is_file()
 
 
 def describe(entry: Entry) -> dict[str, Any]:

@@ -136,17 +136,17 @@ class Inputs:
         return image
 
     def is_quick(self, raw: Any) -> bool:
-        """Whether preparing it takes no longer than handing it to another thread."""
+        """Whether preparing it takes no longer than handing it to another thread; what is no picture is refused."""
         return not isinstance(raw, bytes) or math.prod(self._size(raw)) <= SMALL
 
     def prepared(self, raw: Any) -> Any:
-        """What is left to do before inputs are computed together: pictures are decoded to the network's size."""
+        """What is left to do, once `is_quick` was asked, before inputs are computed together: pictures are decoded to
+        the network's size."""
         if self.takes != "image":
             return raw
         transform = cast(ImageTransform, self.transform)
         if not isinstance(raw, bytes):
             return transform.pixels(raw).numpy()
-        self._size(raw)
         try:
             return transform.pixels(decode(raw, transform.channels, self.max_pixels, transform.resized)).numpy()
         except BadImage as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,8 @@ class Metrics:
     def forget(self, name: str) -> None:
         """A network was let go: its series end, so that there are never more of them than networks in memory."""
         for metric in (self.batch_size, self.batch_seconds):
-            metric.remove(name)
+            with suppress(KeyError):  # it was never loaded, or was kept under two names
+                metric.remove(name)
 
     def page(self) -> Response:
         return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)

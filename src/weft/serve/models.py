@@ -26,7 +26,7 @@ from weft.errors import WeftError
 from weft.serve.batching import Batcher, Window
 from weft.serve.catalogue import Catalogue, Entry
 from weft.serve.config import ServeConfig
-from weft.serve.descriptions import is_trained
+from weft.serve.descriptions import WEIGHTS, is_trained
 from weft.serve.inputs import Inputs
 from weft.serve.metrics import Metrics
 from weft.serve.refusal import Refusal
@@ -34,6 +34,7 @@ from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import load
 
 Outputs = NDArray[np.floating[Any]]  # (n, K)
+TRUSTED = 1.0  # seconds for which a network counts as unchanged
 LOADED_AT_ONCE = 4  # further networks are refused while so many are being read
 
 
@@ -93,6 +94,16 @@ def hung_up(request: Request) -> bool:
     return bool(request.scope.get("state", {}).get("gone"))
 
 
+@dataclass
+class Kept:
+    """A network in memory, or on its way there."""
+
+    entry: Entry
+    changed: int  # when its weights were written
+    loading: asyncio.Task[Model]
+    trusted_until: float = 0.0  # on the loop's clock: until then nobody looks whether it has changed on the disk
+
+
 class Models:
     """Loads and keeps networks."""
 
@@ -102,25 +113,32 @@ class Models:
         self.computing = ThreadPoolExecutor(1, "weft-compute")  # torch itself spreads over the cores
         self.loading = ThreadPoolExecutor(1, "weft-load")
         self.decoding = ThreadPoolExecutor(machine.cores(), "weft-decode")
-        self._kept: OrderedDict[Path, tuple[int, asyncio.Task[Model]]] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
 
     async def get(self, name: str) -> Model:
         """The network of a run, loaded if it is not; what has been trained further is loaded anew."""
-        entry = self.entry(name)
-        changed = (entry.path / "model.safetensors").stat().st_mtime_ns
-        kept = self._kept.get(entry.path)
-        if kept is None or kept[0] != changed:
-            self._require_room()
-            kept = self._kept[entry.path] = (changed, asyncio.create_task(self._load(entry)))
-        self._kept.move_to_end(entry.path)
+        kept, now = self._kept.get(name), asyncio.get_running_loop().time()
+        if kept is None or kept.trusted_until < now:
+            kept = self._fresh(name, now)
+        self._kept.move_to_end(name)
         try:
-            model = kept[1].result() if kept[1].done() else await self._awaited(kept[1])
+            return kept.loading.result() if kept.loading.done() else await self._awaited(kept.loading)
         except WeftError as error:
-            self._kept.pop(entry.path, None)
-            why = brief(error).replace(str(entry.path), entry.name)
-            raise Refusal(404, f"the network of {entry.name} cannot be used: {why}") from error
-        self._let_go()
-        return model
+            self._kept.pop(name, None)
+            why = brief(error).replace(str(kept.entry.path), kept.entry.name)
+            raise Refusal(404, f"the network of {kept.entry.name} cannot be used: {why}") from error
+
+    def _fresh(self, name: str, now: float) -> Kept:
+        """What is kept under a name, after a look at the disk."""
+        entry = self.entry(name)
+        changed = (entry.path / WEIGHTS).stat().st_mtime_ns
+        kept = self._kept.get(name)
+        if kept is None or (kept.changed, kept.entry.path) != (changed, entry.path):
+            self._require_room()
+            kept = self._kept[name] = Kept(entry, changed, asyncio.create_task(self._load(entry)))
+            self._let_go()
+        kept.trusted_until = now + TRUSTED
+        return kept
 
     async def _awaited(self, loading: asyncio.Task[Model]) -> Model:
         """A network that others may be waiting for as well."""
@@ -137,11 +155,8 @@ class Models:
             raise Refusal(404, f"{entry.name} holds no trained network yet; wait until its training has ended")
         return entry
 
-    def loaded(self) -> list[Path]:
-        return list(self._kept)
-
     def _require_room(self) -> None:
-        under_way = sum(not task.done() for _, task in self._kept.values())
+        under_way = sum(not kept.loading.done() for kept in self._kept.values())
         if under_way >= LOADED_AT_ONCE:
             raise Refusal(503, f"{under_way} networks are being loaded; try again in a moment", 1)
 
@@ -155,10 +170,9 @@ class Models:
 
     def _let_go(self) -> None:
         """Forget the networks that were not asked for longest; what they are computing still ends."""
-        ended = [path for path, (_, task) in self._kept.items() if task.done()]
-        for path in ended[: max(0, len(ended) - self.config.max_models)]:
-            _, task = self._kept.pop(path)
-            self.metrics.forget(task.result().name)
+        ended = [name for name, kept in self._kept.items() if kept.loading.done()]
+        for name in ended[: max(0, len(self._kept) - self.config.max_models)]:
+            self.metrics.forget(self._kept.pop(name).entry.name)
         self.metrics.loaded.set(len(self._kept))
 
     def close(self) -> None:
