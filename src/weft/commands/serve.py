@@ -6,12 +6,15 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.errors import WeftError
+from weft.errors import WeftError, brief_list
 from weft.serve.config import ServeConfig
+
+if TYPE_CHECKING:
+    from weft.serve.catalogue import Catalogue
 
 COMMON = {
     "what": ("folders", "data", "engine"),
@@ -39,16 +42,26 @@ def run(arguments: Arguments) -> int:
     config = arguments.config
     config.places()
     door = listen(config.host, config.port)
-    import uvicorn
-
     from weft.serve.app import make_app
+    from weft.serve.connections import Server
 
-    server = uvicorn.Server(uvicorn.Config(make_app(config), log_level="warning", access_log=False))
+    app = make_app(config)
+    require_something(config, app.state.catalogue)
+    server = Server(app, config.timeout)
     host, port = door.getsockname()[:2]
     print(f"serving at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)", flush=True)
     with suppress(KeyboardInterrupt):  # raised again by uvicorn after everything was answered
         server.run(sockets=[door])
     return 0
+
+
+def require_something(config: ServeConfig, catalogue: Catalogue) -> None:
+    """Refuse folders in which there is nothing to show, unless work can be started from the page."""
+    if not config.data and not catalogue.entries():
+        named = brief_list(str(folder) for folder in config.places())
+        raise WeftError(
+            f"there is no run or comparison in {named}; give a folder that `weft train` or compare has filled"
+        )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -35,14 +35,14 @@ class ServeConfig:
     """Port to listen at; 0 takes a free one and prints it."""
     token: str | None = Field(default=None, repr=False)
     """Secret of 16 letters or more that requests must bring; better in $WEFT_TOKEN, as others may see commands."""
-    engine: Literal["torch", "onnx"] = "torch"
-    """What computes: torch, or the files that `weft export` wrote into the runs."""
+    engine: Literal["torch"] = "torch"
+    """What computes."""
     max_batch: Count = 32
     """Inputs that are computed together."""
     max_delay: NotNegative = 2.0
     """Milliseconds that an input waits for others, where others are on their way."""
-    max_queue: Count = 64
-    """Requests a network has accepted and not answered; further ones are refused at once (503)."""
+    max_queue: Count = 128
+    """Inputs that a network has accepted and not answered; further ones are refused at once (503)."""
     max_models: Count = 4
     """Networks kept in memory; the one not asked for longest makes room."""
     timeout: Positive = 30.0
@@ -50,9 +50,9 @@ class ServeConfig:
     max_body: Bytes = Field(default=16 << 20, gt=0)
     """Bytes of a request, such as 16M; larger ones are refused (413)."""
     max_pixels: Count = 50_000_000
-    """Pixels that a picture may declare; more are refused before it is decoded (422)."""
+    """Pixels that a picture may declare; more are refused before it is decoded (413)."""
     threads: Natural = 0
-    """Threads that compute; 0: one a core."""
+    """Threads that compute; 0: as many as there are cores."""
 
     def __post_init__(self) -> None:
         secret = self.secret
