@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import torch
 from fastapi import FastAPI, Request, Response
@@ -25,7 +26,7 @@ from weft.serve.metrics import Counted, Metrics
 from weft.serve.models import Models
 from weft.serve.protection import Protection
 from weft.serve.protocols import api, documentation, health, huggingface, inference_v2
-from weft.serve.protocols.asking import Asking
+from weft.serve.protocols.asking import Asking, refusals
 from weft.serve.refusal import Refusal, error
 
 
@@ -35,7 +36,8 @@ def make_app(config: ServeConfig) -> FastAPI:
         torch.set_num_threads(config.threads)
     catalogue, metrics = Catalogue(config.places()), Metrics()
     models = Models(catalogue, config, metrics)
-    app = FastAPI(title="weft", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "responses": refusals(401, 403)}
+    app = FastAPI(title="weft", version=__version__, lifespan=lifespan, **settings)
     app.state.config, app.state.catalogue, app.state.models, app.state.ending = config, catalogue, models, False
     asking = Asking(models, Bodies(config.max_body, config.timeout))
     for protocol in (api, huggingface, inference_v2):

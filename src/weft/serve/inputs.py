@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from weft.data.config import Modality
 from weft.data.read.decode import BadImage, decode, header
@@ -157,6 +158,8 @@ class Inputs:
         try:
             height, width = header(data)
         except BadImage as error:
+            if isinstance(error.__cause__, Image.DecompressionBombError):  # Pillow's own limit, before ours is asked
+                raise Refusal(413, f"the picture is far too large; {self.max_pixels:,} pixels are allowed") from error
             known = next((name for start, name in KNOWN if data.startswith(start)), None)
             if known is None:
                 raise Refusal(415, f"this network takes {WANTED['image']}; what was sent is none") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -131,7 +132,8 @@ def is_foreign(headers: Headers) -> bool:
 
 def is_local(host: str, own: str) -> bool:
     """Whether the name that the client knows the server by is this machine's: a foreign name may lead here as well."""
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::\d+)?", host)
+    name = (found[1] or found[2]) if found else ""
     if name in ("localhost", own):
         return True
     try:

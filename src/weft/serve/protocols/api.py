@@ -11,7 +11,7 @@ from weft.serve.body import known_fields, whole_number
 from weft.serve.descriptions import answers_questions, describe
 from weft.serve.models import Model
 from weft.serve.predictions import TOP, ranked, scores, values
-from weft.serve.protocols.asking import INPUT, LABEL, Asking, described, json_or_plain, number, record, rows
+from weft.serve.protocols.asking import INPUT, LABEL, Asking, described, json_or_plain, number, record, refusals, rows
 from weft.serve.refusal import JSON, Refusal
 
 ASK = record(["inputs"], inputs=INPUT, top_k=number(1, default=TOP))
@@ -32,8 +32,12 @@ ABOUT = {
         "classes": rows({"type": "string"}),
     },
 }
-LISTED: dict[int | str, Any] = {200: {"description": "The networks.", "content": {JSON: {"schema": rows(ABOUT)}}}}
-FOUND: dict[int | str, Any] = {200: {"description": "The network.", "content": {JSON: {"schema": ABOUT}}}}
+LISTED: dict[int | str, Any] = refusals(422) | {
+    200: {"description": "The networks.", "content": {JSON: {"schema": rows(ABOUT)}}}
+}
+FOUND: dict[int | str, Any] = refusals(404, 422) | {
+    200: {"description": "The network.", "content": {JSON: {"schema": ABOUT}}}
+}
 
 
 def routes(asking: Asking) -> APIRouter:

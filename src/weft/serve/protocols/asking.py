@@ -62,16 +62,19 @@ def json_or_plain(model: Model, request: Request, body: bytes) -> Content | Any:
     return [model.inputs.plain(body, media_type(request))]
 
 
+def refusals(*statuses: int) -> dict[int | str, Content]:
+    """The statuses with which a route may refuse, for the OpenAPI page."""
+    said = {"application/json": {"schema": ERROR}}
+    return {status: {"description": WHY[status], "content": said} for status in statuses}
+
+
 def described(summary: str, body: Content, plain: bool, answer: Content) -> dict[str, Any]:
     """The words and schemas of a route for the OpenAPI page."""
     content: Content = {"application/json": {"schema": body}}
     if plain:
         binary = {"schema": {"type": "string", "format": "binary"}}
         content |= {"application/octet-stream": binary, "image/*": binary, "text/plain": {"schema": {"type": "string"}}}
-    responses: dict[int | str, Content] = {
-        status: {"description": words, "content": {"application/json": {"schema": ERROR}}}
-        for status, words in WHY.items()
-    }
+    responses = refusals(*WHY)
     responses[200] = {"description": "What the network says.", "content": {"application/json": {"schema": answer}}}
     return {
         "summary": summary,

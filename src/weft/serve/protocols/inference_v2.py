@@ -18,7 +18,7 @@ from weft.data.transform.transforms import ImageTransform, VectorTransform
 from weft.serve.body import parsed
 from weft.serve.models import Model, Outputs
 from weft.serve.predictions import ranked, scores
-from weft.serve.protocols.asking import Asking, Content, described, number, record, rows
+from weft.serve.protocols.asking import Asking, Content, described, number, record, refusals, rows
 from weft.serve.protocols.tensors import BYTES, TYPES, Tensor, as_file, as_text, in_binary, read_tensor
 from weft.serve.refusal import JSON, Refusal
 
@@ -58,7 +58,7 @@ ANSWER = record(
 def routes(asking: Asking) -> APIRouter:
     """`/v2/…`."""
     router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
-    models = asking.models
+    models, about = asking.models, refusals(404, 422, 503)
 
     @router.get("", summary="The server.")
     def server() -> Content:
@@ -72,14 +72,14 @@ def routes(asking: Asking) -> APIRouter:
     def ready() -> Content:
         return {"ready": True}
 
-    @router.get("/models/{name}", summary="Inputs and outputs of a network.")
-    @router.get("/models/{name}/versions/{version}", summary="The same; there is one version.")
+    @router.get("/models/{name}", summary="Inputs and outputs of a network.", responses=about)
+    @router.get("/models/{name}/versions/{version}", summary="The same; there is one version.", responses=about)
     async def metadata(name: str, version: str = "1") -> Content:
         one_version(version)
         return metadata_of(await models.get(name))
 
-    @router.get("/models/{name}/ready", summary="Whether a network can be asked.")
-    @router.get("/models/{name}/versions/{version}/ready", summary="The same; there is one version.")
+    @router.get("/models/{name}/ready", summary="Whether a network can be asked.", responses=about)
+    @router.get("/models/{name}/versions/{version}/ready", summary="The same; there is one version.", responses=about)
     def model_ready(name: str, version: str = "1") -> Content:
         one_version(version)
         return {"name": models.entry(name).name, "ready": True}
