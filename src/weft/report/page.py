@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from weft.report import charts, heat
@@ -43,13 +43,18 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
 
 
 def template(name: str) -> Template:
-    """A template of a page: what comes from outside is escaped, and shown as text."""
-    environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+    """A template of a page."""
+    return environment().get_template(name)
+
+
+def environment(*others: BaseLoader) -> Environment:
+    """Where templates are found, these and `others`: what comes from outside is escaped, and shown as text."""
+    found = Environment(
+        loader=ChoiceLoader([*others, PackageLoader("weft.report", "pages")]), autoescape=True, finalize=shown,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"cell": written, "breakable": breakable}
-    return environment.get_template(name)
+    found.filters |= {"cell": written, "breakable": breakable}
+    return found
 
 
 def asset(name: str) -> str:
