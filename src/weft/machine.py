@@ -246,6 +246,14 @@ class Lock:
             if fcntl is None and sys.platform != "win32":
                 self._owner.unlink(missing_ok=True)
 
+    def is_busy(self) -> bool:
+        """Whether another process has the lock, whose file is there; to see that, it is taken for a moment."""
+        try:
+            self.acquire().release()
+        except Busy:
+            return True
+        return False
+
     @property
     def held(self) -> bool:
         return self._file is not None

@@ -21,8 +21,8 @@ from weft.report.columns import duration, scaled, share
 from weft.report.page import asset, environment, style
 from weft.serve.catalogue import Catalogue, NotServed
 from weft.serve.config import ServeConfig
-from weft.serve.pages.curve_store import CurveStore
-from weft.serve.pages.run_index import RunIndex
+from weft.serve.pages.runs.curve_store import CurveStore
+from weft.serve.pages.runs.run_index import RunIndex
 from weft.serve.refusal import Refusal
 
 STATIC = {"page.js": "text/javascript", "page.css": "text/css", "report.js": "text/javascript"}

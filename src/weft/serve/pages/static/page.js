@@ -39,7 +39,8 @@ const mark = (each) => [each.tagName, each.getAttribute("href"), each.name, each
 
 // ---- Forms that act as they are changed; the address follows, so that it can be kept and sent to others.
 const addressOf = (form) => {
-  const values = new URLSearchParams();
+  const values = new URLSearchParams(location.search); // what other forms have chosen stays
+  for (const { name } of [...form.elements, { name: "page" }]) values.delete(name);
   for (const [name, value] of new FormData(form)) if (value !== "" && !(name === "smooth" && +value === 0)) values.append(name, value);
   return `${form.getAttribute("action")}${values.size ? `?${values}` : ""}`;
 };

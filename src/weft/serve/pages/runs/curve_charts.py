@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from weft.report.curves import curves
-from weft.serve.pages.curve_store import ACROSS, Curve, cut, room, smoothed
+from weft.serve.pages.runs.curve_store import ACROSS, Curve, cut, room, smoothed
 
 TITLES = {
     "loss": "training loss",

@@ -13,9 +13,9 @@ from fastapi.responses import FileResponse, Response
 from weft.disk import Damaged, read_object
 from weft.errors import WeftError
 from weft.serve.catalogue import Entry
-from weft.serve.pages.curve_charts import Drawing, draw
-from weft.serve.pages.events import Streams, first_byte
-from weft.serve.pages.run_index import RunRow, without_curve
+from weft.serve.pages.runs.curve_charts import Drawing, draw
+from weft.serve.pages.runs.events import Streams, first_byte
+from weft.serve.pages.runs.run_index import RunRow, without_curve
 from weft.serve.pages.site import PageRoute, Site
 from weft.studies.results.summary import command_of
 from weft.training.run.kinds import config_class
@@ -27,6 +27,7 @@ SHOWN = {".json": "application/json", ".jsonl": "text/plain", ".yaml": "text/pla
          ".txt": "text/plain", ".log": "text/plain", ".svg": "image/svg+xml", ".png": "image/png",
          ".html": "text/html"}  # fmt: skip
 """What a browser may show; everything else is saved."""
+SAID = ("source", "model", "seed")  # at the top of the page
 ALONE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 """Policy for pages that lie in a run: whoever wrote them, nothing in them runs."""
 
@@ -45,7 +46,7 @@ def routes(site: Site) -> APIRouter:
         drawing = Drawing.read(request.query_params)
         return site.page(
             "run.html.j2", entry=entry, row=row, drawing=drawing, charts=draw({entry.name: curve}, drawing),
-            offset=curve.offset, rollbacks=curve.rollbacks, changes=changes(asked), plan=plan_of(asked),
+            offset=curve.offset, last=curve.last(), rollbacks=curve.rollbacks, changes=changes(asked), plan=plan_of(asked),
             record=record, command=command(entry, row, asked), log=log_of(entry), lenses=lenses(entry),
             files=files(entry), networks=(entry.path / "model.safetensors").is_file(),
         )  # fmt: skip
@@ -105,7 +106,8 @@ def changes(asked: dict[str, Any]) -> list[tuple[str, Any, Any]]:
         usual = yaml_file.to_dict(config_class(str(asked.get("kind", "train")))())
     except WeftError:
         usual = {}
-    return list(differing(asked.get("config"), usual))
+    shown = {name: value for name, value in asked.get("config", {}).items() if name not in SAID}
+    return differing(shown, usual)
 
 
 def differing(values: Any, usual: Any, before: str = "") -> list[tuple[str, Any, Any]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
-from weft.serve.pages.curve_store import parsed
+from weft.serve.pages.runs.curve_store import parsed
 from weft.serve.refusal import Refusal
 
 EVERY = 0.5  # seconds between two looks at the file

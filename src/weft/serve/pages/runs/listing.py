@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from weft.serve.pages.patterns import BadPattern, matcher
-from weft.serve.pages.run_index import RunRow
+from weft.serve.pages.runs.patterns import BadPattern, matcher
+from weft.serve.pages.runs.run_index import RunRow
 
 SIZE = 50  # rows of a page
 STATES = ("running", "finished", "stopped", "failed", "unreadable")
@@ -30,10 +30,10 @@ class Column:
 COLUMNS: dict[str, Column] = {
     "name": Column("Run", lambda row: row.name.lower()),
     "state": Column("State", lambda row: row.state),
-    "source": Column("Source", lambda row: row.source.lower()),
-    "model": Column("Network", lambda row: row.model.lower()),
-    "seed": Column("Seed", lambda row: row.seed, number=True),
     "value": Column("Metric", lambda row: row.value, largest=True, number=True),
+    "model": Column("Network", lambda row: row.model.lower()),
+    "source": Column("Source", lambda row: row.source.lower()),
+    "seed": Column("Seed", lambda row: row.seed, number=True),
     "steps": Column("Steps", lambda row: row.steps, largest=True, number=True),
     "seconds": Column("Time", lambda row: row.seconds, largest=True, number=True),
     "changed": Column("Changed", lambda row: row.changed, largest=True, number=True),

@@ -54,6 +54,10 @@ class Curve:
         known = np.isfinite(x) & np.isfinite(y)
         return x[known], y[known]
 
+    def last(self) -> dict[str, float]:
+        """The last value of each series."""
+        return {name: rows[-1][3] for name, rows in self.rows.items()}
+
     def add(self, event: Any) -> None:
         """Take in one event; what is not understood is left out."""
         if not isinstance(event, dict):

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from weft.serve.pages.curve_charts import Drawing, draw
-from weft.serve.pages.listing import COLUMNS, Wish, listing
+from weft.serve.pages.runs.curve_charts import Drawing, draw
+from weft.serve.pages.runs.listing import COLUMNS, Wish, listing
 from weft.serve.pages.site import PageRoute, Site
 from weft.serve.refusal import Refusal
 
