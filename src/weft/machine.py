@@ -347,6 +347,18 @@ def is_running(process: int) -> bool:
     return True
 
 
+def born(process: int) -> str:
+    """When a process began, in a word that no later process of the same number has; empty where it has ended.
+
+    Where the system does not tell, the word is the same for all.
+    """
+    words = _words(PROC / str(process) / "stat")
+    if not words:
+        return "" if (PROC / "self").exists() or not is_running(process) else "unknown"
+    words = " ".join(words).rpartition(")")[2].split()  # the name, in brackets, may hold blanks
+    return "" if words[0] == "Z" else words[19]
+
+
 def ends_with_parent(number: int = signal.SIGTERM) -> bool:
     """Have the system send this process a signal when its parent dies; False where it cannot."""
     try:

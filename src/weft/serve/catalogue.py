@@ -111,6 +111,12 @@ class Catalogue:
         seen = self._seen.get(str(entry.path))
         return 0 if seen is None else seen.changed
 
+    def add(self, folder: Path) -> None:
+        """Serve one more folder."""
+        if not any(folder.is_relative_to(known) for known in self.folders):
+            self.folders = (*self.folders, folder)
+        self.forget()
+
     def forget(self) -> None:
         """Look again at the next question, as something was made just now."""
         self._read = -AGE

@@ -20,11 +20,12 @@ def routes(app: FastAPI) -> APIRouter:
     from weft.serve.pages import predict, tuning
     from weft.serve.pages.comparisons import comparison_view
     from weft.serve.pages.runs import run_view, runs_view
+    from weft.serve.pages.start import start_view
     from weft.serve.pages.site import STATIC, Site, static
 
     router = APIRouter(include_in_schema=False)
     site = Site(app, app.state.catalogue, app.state.config)
-    for view in (runs_view, run_view, comparison_view, tuning, predict):
+    for view in (runs_view, run_view, comparison_view, tuning, predict, start_view):
         router.include_router(view.routes(site))
 
     def offer(name: str, kind: str) -> None:

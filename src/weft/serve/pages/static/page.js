@@ -157,9 +157,15 @@ if (asking) {
     if (kind === "vector") inputs = words[0].trim().startsWith("{") ? JSON.parse(words[0]) : words[0].split(/[\s,;]+/).filter(Boolean).map(Number);
     return { type: "application/json", inputs };
   }
-  async function post(address, sent, more = {}) {
-    const data = sent.data ?? JSON.stringify({ inputs: sent.inputs, ...more });
-    return fetch(address, { method: "POST", body: data, headers: { "content-type": sent.type } });
+  const base64 = async (file) => {
+    const reader = new FileReader();
+    await new Promise((done) => { reader.onload = done; reader.readAsDataURL(file); });
+    return reader.result.slice(reader.result.indexOf(",") + 1);
+  };
+  async function post(address, sent, more) {
+    const plain = sent.data && !more; // wishes need JSON, a picture alone does not
+    const data = plain ? sent.data : JSON.stringify({ inputs: sent.data ? await base64(sent.data) : sent.inputs, ...more });
+    return fetch(address, { method: "POST", body: data, headers: { "content-type": plain ? sent.type : "application/json" } });
   }
   async function ask(name, sent) {
     const place = document.querySelector(`[data-answer="${CSS.escape(name)}"] .found`);
