@@ -20,8 +20,8 @@ def routes(app: FastAPI) -> APIRouter:
     from weft.serve.pages import predict, tuning
     from weft.serve.pages.comparisons import comparison_view
     from weft.serve.pages.runs import run_view, runs_view
-    from weft.serve.pages.start import start_view
     from weft.serve.pages.site import STATIC, Site, static
+    from weft.serve.pages.start import start_view
 
     router = APIRouter(include_in_schema=False)
     site = Site(app, app.state.catalogue, app.state.config)

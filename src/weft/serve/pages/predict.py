@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from weft.serve.body import Bodies
 from weft.serve.catalogue import Entry, NotServed
 from weft.serve.descriptions import answers_questions, describe
+from weft.serve.pages.numbers import whole
 from weft.serve.pages.site import PageRoute, Site
 from weft.serve.predictions import TOP
 from weft.serve.protocols.asking import json_or_plain
@@ -41,11 +42,10 @@ def routes(site: Site) -> APIRouter:
         about = describe(first) if first is not None else {}
         alike = [entry for entry in known[:FEW] if describe(entry)["modality"] == about.get("modality")]
         second = chosen(alike, asked["second"]) if asked.get("second") else None
-        number = asked.get("top_k", "")
         return site.page(
             "predict.html.j2", known=[describe(entry) for entry in known[:FEW]], many=len(known) > FEW, about=about,
             alike=[entry.name for entry in alike], names=[entry.name for entry in (first, second) if entry is not None],
-            second=second.name if second else "", top=min(int(number), 100) if number.isdigit() and number != "0" else TOP,
+            second=second.name if second else "", top=whole(asked.get("top_k"), TOP, 100),
             snippets=snippets(str(request.base_url), about, site.config.secret is not None) if about else {},
         )  # fmt: skip
 

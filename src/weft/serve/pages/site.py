@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +20,7 @@ from weft.report.columns import duration, scaled, share
 from weft.report.page import asset, environment, style
 from weft.serve.catalogue import Catalogue, NotServed
 from weft.serve.config import ServeConfig
+from weft.serve.pages.numbers import ago, metric
 from weft.serve.pages.runs.curve_store import CurveStore
 from weft.serve.pages.runs.run_index import RunIndex
 from weft.serve.refusal import Refusal
@@ -81,22 +81,6 @@ def versions(name: str) -> str:
     return blake2b(content.encode(), digest_size=4).hexdigest()
 
 
-def ago(moment: float) -> str:
-    """How long ago something was, roughly."""
-    seconds = max(0.0, time.time() - moment)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit} ago"
-    return "just now"
-
-
-def metric(value: float | None, name: str = "") -> str:
-    """A figure as its metric is written: shares in percent."""
-    if value is None:
-        return "–"
-    return share(value) if name in ("accuracy", "balanced_accuracy", "validation") and 0 <= value <= 1 else f"{value:.4g}"
-
-
 class PageRoute(APIRoute):
     """A view: who reads it in a browser is told on a page what is wrong, others as everywhere."""
 
@@ -110,7 +94,9 @@ class PageRoute(APIRoute):
                 if "text/html" not in request.headers.get("accept", ""):
                     raise
                 status = error.status if isinstance(error, Refusal) else 404 if isinstance(error, NotServed) else 422
-                text = templates().get_template("error.html.j2").render(status=status, said=brief(error), starting=False)
+                text = (
+                    templates().get_template("error.html.j2").render(status=status, said=brief(error), starting=False)
+                )
                 return HTMLResponse(text, status)
 
         return handle

@@ -1,1 +1,1 @@
-"""Comparisons: verdicts, leaderboard, curves by candidate, settings that differ, and examples on which two networks disagree."""
+"""Comparisons: verdicts, leaderboard, curves by candidate, settings that differ, examples that networks disagree on."""

@@ -19,10 +19,10 @@ from weft.serve.pages.comparisons.disagreements import WHICH, disagreement
 from weft.serve.pages.comparisons.settings import settings_that_differ
 from weft.serve.pages.comparisons.summaries import Comparison, Comparisons, is_running
 from weft.serve.pages.runs.run_view import sent, tail
+from weft.serve.pages.numbers import whole
 from weft.serve.pages.site import PageRoute, Site
 from weft.studies.results.load import Result
 from weft.studies.results.summary import curves as spread_curves
-
 
 
 def routes(site: Site) -> APIRouter:
@@ -40,7 +40,9 @@ def routes(site: Site) -> APIRouter:
     def comparison(name: str, request: Request) -> Response:
         entry = site.catalogue.comparison(name)
         found, asked = comparisons.read(entry), request.query_params
-        return site.live(request, "comparison.html.j2", entry=entry, found=found, **shown(found, asked), **state(site, entry, found))
+        return site.live(
+            request, "comparison.html.j2", entry=entry, found=found, **shown(found, asked), **state(entry)
+        )
 
     @router.get("/comparisons/{name}/files/{path:path}")
     def file(name: str, path: str) -> Response:
@@ -64,11 +66,11 @@ def about(entry: Entry) -> dict[str, Any]:
     return said
 
 
-def state(site: Site, entry: Entry, found: Comparison) -> dict[str, Any]:
+def state(entry: Entry) -> dict[str, Any]:
     """How far a comparison is, and what its command printed last."""
     log = entry.path / "log.txt"
     said = tail(log) if log.is_file() and not log.is_symlink() else ""
-    return {"running": is_running(entry.path), "log": said, "page": found.summary}
+    return {"running": is_running(entry.path), "log": said}
 
 
 def shown(found: Comparison, asked: Any) -> dict[str, Any]:
@@ -80,8 +82,7 @@ def shown(found: Comparison, asked: Any) -> dict[str, Any]:
     tints = {row["name"]: number for number, row in enumerate(rows)}
     up, across = chosen_columns(known, asked)
     seeds = asked.get("seeds") == "1"
-    number = str(asked.get("page", "1"))
-    page = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 1
+    page = whole(asked.get("page"))
     apart = disagreement(found, asked.get("first", ""), asked.get("second", ""), asked.get("which", "all"), page)
     names, settings = settings_that_differ(found.collection.results)
     return {
@@ -120,8 +121,12 @@ def of_seeds(found: Comparison, tints: dict[str, int]) -> Iterator[str]:
     """The same charts with a line a run, in the colour of its candidate."""
     titles = {"metric": f"{found.summary['metric']} on the validation split", "loss": "training loss",
               "validation_loss": "validation loss"}  # fmt: skip
-    lines = {called(result): spread_curves([result]) for result in found.collection.results if result.record is not None}
-    numbers = {called(result): tints[result.candidate] for result in found.collection.results if result.candidate in tints}
+    lines = {
+        called(result): spread_curves([result]) for result in found.collection.results if result.record is not None
+    }
+    numbers = {
+        called(result): tints[result.candidate] for result in found.collection.results if result.candidate in tints
+    }
     for key, title in titles.items():
         series = {name: line[key] for name, line in lines.items() if name in numbers}
         yield charts.lines(series, numbers, ("epoch", title), log=key != "metric")

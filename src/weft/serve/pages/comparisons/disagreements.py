@@ -20,7 +20,12 @@ from weft.training.config import RunConfig
 from weft.training.storage import yaml_file
 
 SIZE = 24  # examples on a page
-WHICH = {"all": "all", "first": "only the first is right", "second": "only the second is right", "neither": "both are wrong"}
+WHICH = {
+    "all": "all",
+    "first": "only the first is right",
+    "second": "only the second is right",
+    "neither": "both are wrong",
+}
 _opening = Lock()  # sources are opened one at a time
 
 

@@ -38,7 +38,9 @@ def matcher(words: str) -> Callable[[str], bool]:
         check(parser.parse(words, re.IGNORECASE))
         pattern = re.compile(words, re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
-        raise BadPattern(f"{words!r} is no regular expression ({error}); write \\ before a sign that stands for itself") from error
+        raise BadPattern(
+            f"{words!r} is no regular expression ({error}); write \\ before a sign that stands for itself"
+        ) from error
     until = time.monotonic() + SECONDS
 
     def matches(text: str) -> bool:
@@ -54,11 +56,15 @@ def check(parsed: Any) -> None:
     choices = endless = 0
     for kind, argument in nodes(parsed):
         if kind not in HARMLESS:
-            raise BadPattern("a pattern may have letters, classes, groups, | and repetitions; look-around and the like are too slow")
+            raise BadPattern(
+                "a pattern may have letters, classes, groups, | and repetitions; look-around and the like are too slow"
+            )
         if kind in REPEATS:
-            least, most, repeated = argument
+            _, most, repeated = argument
             if most > 1 and (len(repeated) != 1 or repeated[0][0] not in SINGLE):
-                raise BadPattern("only single characters may be repeated, as in .* or [0-9]+; repeated groups are too slow")
+                raise BadPattern(
+                    "only single characters may be repeated, as in .* or [0-9]+; repeated groups are too slow"
+                )
             endless += most == sre.MAXREPEAT
         choices += kind == sre.BRANCH or kind in REPEATS
     if choices > CHOICES or endless > ENDLESS:

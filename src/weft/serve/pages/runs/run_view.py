@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ def routes(site: Site) -> APIRouter:
         drawing = Drawing.read(request.query_params)
         return site.page(
             "run.html.j2", entry=entry, row=row, drawing=drawing, charts=draw({entry.name: curve}, drawing),
-            offset=curve.offset, last=curve.last(), rollbacks=curve.rollbacks, changes=changes(asked), plan=plan_of(asked),
-            record=record, command=command(entry, row, asked), log=log_of(entry), lenses=lenses(entry),
+            offset=curve.offset, last=curve.last(), rollbacks=curve.rollbacks, changes=changes(asked),
+            plan=plan_of(asked), record=record, command=command(entry, row, asked), log=log_of(entry), lenses=lenses(entry),
             files=files(entry), networks=(entry.path / "model.safetensors").is_file(),
         )  # fmt: skip
 
@@ -142,10 +143,8 @@ def command(entry: Entry, row: RunRow, asked: dict[str, Any]) -> list[Command]:
     found = []
     if row.state == "stopped":
         found.append(Command("goes on with it", shlex.join(["weft", "train", "--resume", str(entry.path)])))
-    try:
+    with suppress(WeftError, KeyError, TypeError, AttributeError):  # where run.yaml is damaged
         found.append(Command("repeats it", command_of({"kind": asked.get("kind"), "config": asked["config"]})))
-    except (WeftError, KeyError, TypeError, AttributeError):
-        pass
     if (entry.path / "model.safetensors").is_file():
         found.append(Command("looks inside it", shlex.join(["weft", "inspect", str(entry.path), "all"])))
     return [each for each in found if each.words]

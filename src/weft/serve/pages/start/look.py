@@ -39,7 +39,9 @@ def looked_at(name: str, folder: Path) -> dict[str, Any]:
 
     source = open_source(name, SourceConfig(on_bad="skip"))
     summary = summarize(source)
-    shared = [f"{count:,} rows of {later} occur in {earlier} as well" for (later, earlier), count in summary.shared.items()]
+    shared = [
+        f"{count:,} rows of {later} occur in {earlier} as well" for (later, earlier), count in summary.shared.items()
+    ]
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet
 

@@ -43,7 +43,9 @@ class Look:
             try:
                 self.found = read_object(self.folder / FILE)
             except Damaged:
-                self.found = {"error": f"the look at it ended with {self.process.returncode}; `weft data show` tells more"}
+                self.found = {
+                    "error": f"the look at it ended with {self.process.returncode}; `weft data show` tells more"
+                }
         return self.found
 
 

@@ -102,6 +102,8 @@ def started_in(folder: Path) -> Started | None:
     """What the page has started in a folder, if anything."""
     path = folder / FILE
     try:
-        return validated(Started, read_object(path, 1 << 16), path) if path.is_file() and not path.is_symlink() else None
+        return (
+            validated(Started, read_object(path, 1 << 16), path) if path.is_file() and not path.is_symlink() else None
+        )
     except Damaged:
         return None
