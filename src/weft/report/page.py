@@ -47,8 +47,13 @@ def template(name: str) -> Template:
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"cell": written, "breakable": breakable}
+    environment.filters |= {"cell": written, "breakable": breakable, "moment": moment}
     return environment.get_template(name)
+
+
+def moment(seconds: float) -> str:
+    """A time since the beginning: 4:05."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def asset(name: str) -> str:

@@ -29,7 +29,7 @@ Watch = Callable[[Study, list[Job], str, Left | None], None]
 """Is told which runs are next, of which stage, and when all of it ends."""
 
 REFRESHED = 1.0  # times a second
-WIDTH = 24  # characters of a name, at most
+WIDTH = 32  # characters of a name that are not cut
 
 
 def unwatched(study: Study, jobs: list[Job], stage: str, left: Left | None) -> None:
@@ -111,7 +111,8 @@ class Progress:
         from rich.table import Table
 
         table = Table(box=None, header_style="bold", pad_edge=False)
-        table.add_column(self.stage or "candidate", no_wrap=True, max_width=WIDTH, overflow="ellipsis")
+        longest = max((len(job.candidate) for job in self.jobs), default=0)
+        table.add_column(self.stage or "candidate", no_wrap=True, min_width=min(longest, WIDTH))
         table.add_column("state", overflow="fold")
         table.add_column("validation", justify="right", no_wrap=True)
         table.add_column("spread", justify="right", no_wrap=True)
