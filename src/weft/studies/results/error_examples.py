@@ -66,7 +66,7 @@ class Kept:
 
 
 def keep_mistakes(study: Study, pool: Pool) -> None:
-    """Write mistakes.json: the commonest mistakes of the best candidate by validation, and what the best two dispute."""
+    """Write mistakes.json: the commonest mistakes of the best candidate by validation, and what two dispute."""
     every = joined(collect(study.folder).results)
     done = [result for result in every if result.finished and result.share == 1]
     if not done or study.facts.task == "regression":
