@@ -5,8 +5,9 @@ The parent process holds no torch: workers look at the data, time steps, train, 
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
-from weft.studies.compare.run_configs import SHARES, run_config, with_batch, with_fraction
+from weft.studies.compare.run_configs import BATCH, SHARES, run_config, with_batch, with_fraction
 from weft.studies.compare.timed.clock import Clock
-from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
 from weft.studies.compare.timed.stages import carry_out
 from weft.studies.compare.timed.state import judged_rows, read_state
@@ -32,6 +33,7 @@ from weft.training.config import seconds
 from weft.training.storage.run_folder import RunFolder
 
 TRIALS = 3
+LIGHT = 1e8  # multiply-adds of a batch, up to which several threads gain nothing and trying it takes seconds
 FOLDS, FEW_ROWS, FOLDS_FROM = 5, 1500, 180.0  # of cross-validation; rows below, and seconds from which on it is done
 
 
@@ -52,30 +54,15 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say, watch
 
     with driving(folder), Pool(1 if asked.execution.device == "cuda" else asked.jobs) as pool:
         before = earlier(folder, say)
-        asked = judged_rows(asked, folder) if by_time else asked
-        own = asked.transform
-        asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
-        facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
-        if by_time and (folds := fitting_folds(asked, facts)):
-            asked, facts = folded(asked, facts, folds, pool)
-        require_same_source(before, facts, folder)
-        asked, notes = with_batch(asked, facts.rows), list(facts.notes)
-        pool.threads = max(1, pool.cores // len(pool.workers))
-        amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
-        match = asked.match if asked.match != "time" else "none" if amount is None else "params"
-        candidates = make_candidates(
-            facts, asked.models, match or "none", amount, asked.controls, asked.baseline, notes
-        )
-        facts = replace(facts, notes=notes)
-        study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
-        for note in facts.notes:
+        prepared = prepare(asked, folder, pool, say, by_time)
+        asked = prepared.asked
+        require_same_source(before, prepared.facts, folder)
+        study = plan_comparison(asked, folder, command, prepared.facts, prepared.candidates)
+        study = replace(study, overhead=before.get("overhead", ""))
+        for note in prepared.facts.notes:
             say(note)
         if by_time:
-            state = read_state(folder, asked, facts.fingerprint)
-            state.judged = asked.reading.validation_rows, asked.reading.test_rows
-            clock = Clock(seconds(asked.time or "1d"), state.spent, overhead.started)
-            trained, study = replace(asked, transform=own), replace(study, jobs=[], story=state.story)
-            study = carry_out(Session(asked, trained, side, study, pool, state, clock, say, watch, finish))
+            study = carry_out(session_of(prepared, study, pool, overhead.started, say, watch, finish))
         else:
             study = by_size(asked, study, pool, say, watch)
         finish(study)
@@ -86,6 +73,47 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say, watch
         if study.jobs:  # else the leaderboard of an earlier session stays as it was
             study.save()
     return study
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question with all that follows from its data."""
+
+    asked: ComparisonConfig
+    of_trained: ComparisonConfig
+    """as trained networks are asked, which take images of another side"""
+    natural_side: int | None
+    """px of photographs that were made small"""
+    facts: Facts
+    candidates: list[Candidate]
+
+
+def prepare(asked: ComparisonConfig, folder: Path, pool: Pool, say: Say, by_time: bool) -> Prepared:
+    """Look at the data: rows that runs are judged by, image side, folds, batch, and the candidates at their sizes."""
+    asked = judged_rows(asked, folder) if by_time else asked
+    own = asked.transform
+    asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
+    facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
+    if by_time and (folds := fitting_folds(asked, facts)):
+        asked, facts = folded(asked, facts, folds, pool)
+    asked, notes = with_batch(asked, facts.rows), list(facts.notes)
+    pool.threads = max(1, pool.cores // len(pool.workers))
+    amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
+    match = asked.match if asked.match != "time" else "none" if amount is None else "params"
+    candidates = make_candidates(facts, asked.models, match or "none", amount, asked.controls, asked.baseline, notes)
+    return Prepared(asked, replace(asked, transform=own), side, replace(facts, notes=notes), candidates)
+
+
+def session_of(
+    prepared: Prepared, study: Study, pool: Pool, started: float, say: Say, watch: Watch, finish: Finish
+) -> Session:
+    """A session of a comparison by time that goes on from what an earlier one kept."""
+    asked, trained, side = prepared.asked, prepared.of_trained, prepared.natural_side
+    state = read_state(study.folder, asked, prepared.facts.fingerprint)
+    state.judged = asked.reading.validation_rows, asked.reading.test_rows
+    clock = Clock(seconds(asked.time or "1d"), state.spent, started)
+    study = replace(study, jobs=[], story=state.story)
+    return Session(asked, trained, side, study, pool, state, clock, say, watch, finish)
 
 
 def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
@@ -150,6 +178,10 @@ def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> Non
         pool.threads = max(1, pool.cores // len(pool.workers))
         return
     heaviest = sorted(study.candidates, key=lambda candidate: -candidate.count.get("macs", 0))
+    batch = asked.optimisation.batch_size or BATCH
+    if heaviest[0].count.get("macs", math.inf) * batch <= LIGHT and len(heaviest) > 1:
+        say(f"schedule: {len(pool.workers)} side by side (networks are small)")
+        return
     choose_schedule(pool, [run_config(asked, candidate, 0, study.facts.rows) for candidate in heaviest], say)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
@@ -50,6 +53,17 @@ def natural_side(config: RunConfig) -> int | None:
     """The side that a source's images would have if nothing was said about it; None for other data."""
     source = source_of(config.source, config.reading)
     return fitting_side(image_shapes(source)) if source.modality == "image" else None
+
+
+def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
+    """Seconds that reading and shrinking one image takes, from a few of them."""
+    source, transform = opened(config.source, config.reading, config.transform)
+    assert isinstance(transform, ImageTransform)
+    began = time.perf_counter()
+    raws, _ = source.splits["train"].read(np.arange(min(rows, len(source.splits["train"]))))
+    for raw in raws:
+        transform.pixels(raw)
+    return (time.perf_counter() - began) / len(raws)
 
 
 def data_of(config: AnyConfig) -> Any:

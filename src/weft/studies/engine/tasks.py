@@ -79,6 +79,13 @@ def image_side(config: RunConfig) -> int | None:
     return natural_side(config)
 
 
+def decoding_seconds(config: RunConfig) -> float:
+    """Seconds that reading and shrinking one image takes."""
+    from weft.studies.engine import data_facts
+
+    return data_facts.decoding_seconds(config)
+
+
 def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
     """Start or continue the run in `path`: finished, failed, interrupted, or held by another process."""
     from weft.studies.engine import run_one
@@ -136,6 +143,7 @@ WORDS: dict[Callable[..., Any], str] = {
     feature_seconds: "trying a trained network",
     baseline_seconds: "trying the classical baseline",
     image_side: "looking at the images",
+    decoding_seconds: "looking at the images",
     inference_speed: "measuring the speed in use",
     examples_for_page: "reading the mistakes",
     accuracy_on: "evaluating a network",

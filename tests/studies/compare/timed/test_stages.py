@@ -169,7 +169,7 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
     monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 0.4, 3, 2))
     said: list[str] = []
     question = asked(
-        models="mlp,resnet8_cifar", match="time", amount=None, time="30s", steps=None, seeds=2, pretrained=False
+        models="mlp,resnet8_cifar", match="time", amount=None, time="1000s", steps=None, seeds=2, pretrained=False
     )
     study = compare(question, tmp_path, "", said.append)
     assert "time is up before every candidate has had a full run" in " ".join(said)

@@ -8,16 +8,18 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from weft.errors import WeftError
-from weft.studies.compare.run_configs import EPOCHS, SHARES
+from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
 from weft.studies.compare.timed.clock import in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
+from weft.studies.engine import tasks
 from weft.training.config import seconds
 
 EARLY = 0.2  # of the time, within which the first leaderboard is there
 PASSES = 100  # epochs of a run, at most
 SETTINGS = 6  # of each candidate, by default
+DECODING = 0.05  # of the time may go into reading all images once more, at another side
 THOROUGH = 5  # seeds of what is called a thorough answer
 ROOMIER = 1.2  # times the least that would do, which is named where a time is too short
 
@@ -149,7 +151,12 @@ def steps_in_words(session: Session, stages: Stages) -> str:
 
 def trial_side(session: Session, stages: Stages) -> int | None:
     """The image side that is tried beside the usual one, where photographs are large and enough settings are tried."""
-    if stages.settings < SETTINGS:
+    if stages.settings < SETTINGS or session.natural_side is None:
+        return None
+    asked, facts = session.asked, session.study.facts
+    rows = facts.rows + (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0)
+    reading = session.pool.first(tasks.decoding_seconds, run_config(asked, None, 0, facts.rows))
+    if reading * rows > DECODING * session.clock.total:
         return None
     return other_side(session.natural_side, stages.full, median(pace.step for pace in session.paces()))
 
