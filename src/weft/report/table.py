@@ -30,7 +30,7 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
         for failure in row["failures"]:
             where = f" ({failure['log']})" if failure["log"] else ""
             console.print(f"{row['name']}, seed {failure['seed']}: {failure['reason']}{where}", style="red")
-    for sentence in summary.get("guesses", []):  # before anything is concluded from them
+    for sentence in [*summary.get("cautions", []), *summary.get("guesses", [])]:  # before anything is concluded
         console.print(f"note: {sentence}", style="yellow")
     for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:
         if sentence:
@@ -59,6 +59,7 @@ def cell_table(summary: dict[str, Any], width: int = 80) -> tuple[list[str], lis
     every = columns(summary["metric"], tokens, uneven(summary["rows"]))
     known = [column for column in every if width >= WIDE or column.key in NARROW]
     if own := summary.get("own_metric"):
+        known = [column for column in known if column.key != own]
         known.insert(1, Column(own, own, True, lambda value: f"{value:.4f}"))
     while (
         (made := cut_into_cells(known, summary["rows"])) and total_width(*made) > width and known[-1].key not in LEAST

@@ -297,6 +297,28 @@ def test_names_are_not_cut_for_the_columns_beside_them(tmp_path: Path, width: in
     assert all(any(line.startswith(name) for line in lines) for name in names) and "95 % interval" in lines[0]
 
 
+def test_runs_on_a_source_that_was_changed_meanwhile_do_not_count(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9, "lenet5": 0.8})
+    path = study.run_folder(study.jobs[0]).path / "record.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"source": {**content["source"], "fingerprint": "e" * 32}}))
+    summary = summarise(collect(tmp_path))
+    row = next(row for row in summary["rows"] if row["name"] == "mlp")
+    assert row["seeds"] == 2 and "changed meanwhile" in row["failures"][0]["reason"]
+    assert any("changed meanwhile" in problem for problem in summary["problems"])
+
+
+def test_what_a_reader_must_know_first_stands_before_the_verdicts(tmp_path: Path, capsys):
+    make_study(tmp_path, {"mlp": 0.9, "resnet20_cifar": 0.5})
+    content = json.loads((tmp_path / "study.json").read_text())
+    content["facts"]["cautions"] = ["7 of 400 test rows occur in the training split, so scores come out too high."]
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    show(draw_report(tmp_path))
+    printed, page = " ".join(capsys.readouterr().out.split()), (tmp_path / "report.html").read_text()
+    assert printed.index("7 of 400 test rows") < printed.index("• convolution")
+    assert page.index("7 of 400 test rows") < page.index('id="verdicts-title"')
+
+
 def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):
     make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=3, examples=200)
     (needed,) = summarise(collect(tmp_path))["settling"]

@@ -58,6 +58,7 @@ class Facts:
     classes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     held_out: bool = False  # whether its test rows were held out by seed, for want of a split of their own
+    cautions: list[str] = field(default_factory=list)  # what a reader of its scores has to know first
 
     @property
     def side(self) -> int:

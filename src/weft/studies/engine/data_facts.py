@@ -12,6 +12,7 @@ import numpy as np
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
+from weft.data.show.cautions import cautions
 from weft.data.transform.fit import fit, fitting_side, image_shapes
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
@@ -127,4 +128,5 @@ def facts_of_labelled(config: RunConfig) -> Facts:
         classes=source.classes,
         notes=source.notes,
         held_out=source.held_out,
+        cautions=cautions(source),
     )

@@ -104,6 +104,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "learning": curve,
         "more_rows": more_rows(curve, facts["rows"], unit) if curve and facts.get("rows") else [],
         "environment": environment(whole),
+        "cautions": facts.get("cautions", []),
         "guesses": in_one_sentence(guesses),
         "guess_details": list(guesses.values()) if len(guesses) > 1 else [],
         "story": study.get("story", []),
