@@ -87,13 +87,13 @@ def judge_confusion(counts: Any, classes: Sequence[str] = (), rows: str = "test 
     return made("matthews", value, low, high, 0.0, total, low > 0, sides)
 
 
-def matthews_of(confusion: Values) -> float:
+def matthews_of(confusion: NDArray[Any]) -> float:
     """Correlation of answers with targets, in [-1, 1], of how often each true class (down) got each answer (across)."""
     counts = np.asarray(confusion, dtype=np.float64)
     return matthews_from(float(np.trace(counts)), counts.sum(1), counts.sum(0))
 
 
-def matthews_from(right: float, true: Values, said: Values) -> float:
+def matthews_from(right: float, true: NDArray[Any], said: NDArray[Any]) -> float:
     """The same of the number of right answers, and how often each class occurs (K,) and is answered (K,)."""
     total = true.sum()
     spread = (total**2 - (true**2).sum()) * (total**2 - (said**2).sum())

@@ -1,4 +1,4 @@
-"""What a reader of scores has to know first: test rows that were learnt from, and one class that has nearly all rows."""
+"""What a reader of scores has to know first: test rows that were learnt from, one class that has nearly all rows."""
 
 from __future__ import annotations
 
