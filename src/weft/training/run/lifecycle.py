@@ -156,7 +156,7 @@ def run_in_folder(
         inputs.require(plan.fingerprint)
     run = assemble(folder, config, plan or known, team, inputs, display)
     if run.plan.precision != "float32":
-        rehearsal.require_format(run.plan.precision, team.device.type)
+        rehearsal.require_format(run.plan.precision, team.device.type, run.core)
     simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
     tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if config.duration.time else 0
