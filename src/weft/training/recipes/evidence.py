@@ -98,7 +98,7 @@ def path_of(name: str) -> Path:
 def evidence_of(name: str) -> Evidence | None:
     """What is stored about a recipe."""
     path = path_of(name)
-    return validated(Evidence, read_object(path), path) if path.is_file() else None  # type: ignore[no-any-return]
+    return validated(Evidence, read_object(path), path) if path.is_file() else None
 
 
 def seed_run(record: dict[str, Any]) -> SeedRun:
