@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from weft.serve import models as models_module
-
 Client = Callable[..., TestClient]
 
 
@@ -182,21 +180,6 @@ def test_a_bad_input_costs_nobody_else(client: Client, picture: bytes) -> None:
     for body in (picture, b"bad", picture):
         asked.post("/models/digits", content=body)
     assert asked.post("/models/digits", content=picture).status_code == 200
-
-
-def test_overload_is_refused_and_a_network_too_slow_is_given_up(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = models_module.outputs_of
-
-    def slow(engine: Any) -> Any:
-        import time
-
-        return lambda raws: (time.sleep(0.5), whole(engine)(raws))[1]
-
-    monkeypatch.setattr(models_module, "outputs_of", slow)
-    late = client(timeout=0.1).post("/models/words", json={"inputs": "red"})
-    assert late.status_code == 503 and "in time" in late.json()["error"] and "retry-after" in late.headers
 
 
 def test_random_bytes_never_bring_the_server_to_fall(client: Client, picture: bytes) -> None:

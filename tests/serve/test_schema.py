@@ -15,7 +15,7 @@ told = pytest.importorskip("schemathesis.specs.openapi.checks")
 CHECKS = [told.status_code_conformance, told.content_type_conformance, told.response_schema_conformance]
 NAMES = ("digits", "words", "cells", "sugar")
 FEW = settings(
-    max_examples=6,
+    max_examples=3,
     deadline=None,
     database=None,
     derandomize=True,
@@ -50,4 +50,4 @@ def test_every_operation_answers_as_it_is_described(client: Callable[..., TestCl
             check()
         except Unsatisfiable:  # where nothing is sent, nothing can be wrong
             assert mode.is_negative and not operation.body
-    assert len(set(asked)) == 16 and len(asked) > 80
+    assert len(set(asked)) == 16 and len(asked) > 60

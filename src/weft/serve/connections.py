@@ -13,7 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD = 16 << 10  # bytes of the first line and the headers
+from weft.serve.protection import HEAD
+
 ASKING = 10.0  # seconds for them, and for the rest of a body that was refused
 TAKING = 30.0  # seconds in which a client takes nothing of an answer
 MOST = 512  # connections

@@ -23,6 +23,7 @@ from weft.serve.body import Bodies
 from weft.serve.config import ServeConfig
 from weft.serve.refusal import Refusal, error
 
+HEAD, FIELDS = 16 << 10, 100  # bytes of the address and the headers, and how many headers
 READING = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/livez", "/readyz", "/login", "/style.css")  # need no token
 HEADERS = {
@@ -69,6 +70,10 @@ class Protection:
 
     def refused(self, scope: Scope, headers: Headers) -> Response | None:
         """Why a request goes no further, if it does not."""
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in headers.raw)
+        if size > HEAD or len(headers.raw) > FIELDS:
+            return error(431, f"the headers and the address may have {HEAD:,} bytes, in {FIELDS} fields; send fewer")
         if self.host is not None and not is_local(headers.get("host", ""), self.host):
             return error(403, "this server answers to localhost and 127.0.0.1 only; open it by one of these names")
         if scope["method"] not in READING and is_foreign(headers):

@@ -18,8 +18,8 @@ from weft.serve.catalogue import Entry
 from weft.serve.pages.comparisons.disagreements import WHICH, disagreement
 from weft.serve.pages.comparisons.settings import settings_that_differ
 from weft.serve.pages.comparisons.summaries import Comparison, Comparisons, is_running
-from weft.serve.pages.runs.run_view import sent, tail
 from weft.serve.pages.numbers import whole
+from weft.serve.pages.runs.run_view import sent, tail
 from weft.serve.pages.site import PageRoute, Site
 from weft.studies.results.load import Result
 from weft.studies.results.summary import curves as spread_curves
@@ -40,9 +40,7 @@ def routes(site: Site) -> APIRouter:
     def comparison(name: str, request: Request) -> Response:
         entry = site.catalogue.comparison(name)
         found, asked = comparisons.read(entry), request.query_params
-        return site.live(
-            request, "comparison.html.j2", entry=entry, found=found, **shown(found, asked), **state(entry)
-        )
+        return site.live(request, "comparison.html.j2", entry=entry, found=found, **shown(found, asked), **state(entry))
 
     @router.get("/comparisons/{name}/files/{path:path}")
     def file(name: str, path: str) -> Response:
@@ -80,7 +78,8 @@ def shown(found: Comparison, asked: Any) -> dict[str, Any]:
     every = columns(summary["metric"], any(row.get("tokens") for row in rows), uneven(rows))
     known = [each for each in every if each.key == "score" or any(row.get(each.key) is not None for row in rows)]
     tints = {row["name"]: number for number, row in enumerate(rows)}
-    up, across = chosen_columns(known, asked)
+    drawn = [column for column in known if column.drawn]
+    up, across = chosen_columns(drawn, asked)
     seeds = asked.get("seeds") == "1"
     page = whole(asked.get("page"))
     apart = disagreement(found, asked.get("first", ""), asked.get("second", ""), asked.get("which", "all"), page)
@@ -89,6 +88,7 @@ def shown(found: Comparison, asked: Any) -> dict[str, Any]:
         "summary": summary,
         "columns": known,
         "tints": {name: charts.colour(number) for name, number in tints.items()},
+        "drawn": drawn,
         "up": up,
         "across": across,
         "scatters": [Markup(charts.scatter(rows, across, up, tints, wide)) for wide in (True, False)],

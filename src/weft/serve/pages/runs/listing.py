@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from weft.serve.pages.runs.patterns import BadPattern, matcher
 from weft.serve.pages.numbers import whole
+from weft.serve.pages.runs.patterns import BadPattern, matcher
 from weft.serve.pages.runs.run_index import RunRow
 
 SIZE = 50  # rows of a page
@@ -59,7 +59,14 @@ class Wish:
         usual = "down" if COLUMNS[sort].largest else "up"
         order = values.get("order") if values.get("order") in ("up", "down") else usual
         state = values.get("state") if values.get("state") in STATES else ""
-        return cls(values.get("q", "")[:LETTERS], state, values.get("study", "")[:LETTERS], sort, order, whole(values.get("page")))
+        return cls(
+            values.get("q", "")[:LETTERS],
+            state,
+            values.get("study", "")[:LETTERS],
+            sort,
+            order,
+            whole(values.get("page")),
+        )
 
     def address(self, **changes: Any) -> str:
         """The address of the same list with some things changed."""

@@ -182,7 +182,7 @@ def recorded(entry: Entry, study: str) -> RunRow:
     """The row of a run that has ended."""
     path = entry.path / "record.json"
     stored: Stored = validated(Stored, without_curve(path), path)
-    value = stored.metrics.get(stored.metric)
+    value: Any = stored.metrics.get(stored.metric)
     ends = stored.metrics.get(f"{stored.metric}_interval")
     low, high = ends if isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends)) else (None, None)
     total = stored.plan.get("steps")

@@ -18,7 +18,7 @@ from weft.serve.pages.runs.curve_charts import Drawing, draw
 from weft.serve.pages.runs.events import Streams, first_byte
 from weft.serve.pages.runs.run_index import RunRow, without_curve
 from weft.serve.pages.site import PageRoute, Site
-from weft.studies.results.summary import command_of
+from weft.studies.results.reproduce import command_of
 from weft.training.run.kinds import config_class
 from weft.training.storage import yaml_file
 
@@ -48,8 +48,8 @@ def routes(site: Site) -> APIRouter:
         return site.page(
             "run.html.j2", entry=entry, row=row, drawing=drawing, charts=draw({entry.name: curve}, drawing),
             offset=curve.offset, last=curve.last(), rollbacks=curve.rollbacks, changes=changes(asked),
-            plan=plan_of(asked), record=record, command=command(entry, row, asked), log=log_of(entry), lenses=lenses(entry),
-            files=files(entry), networks=(entry.path / "model.safetensors").is_file(),
+            plan=plan_of(asked), record=record, command=command(entry, row, asked), log=log_of(entry),
+            lenses=lenses(entry), files=files(entry), networks=(entry.path / "model.safetensors").is_file(),
         )  # fmt: skip
 
     @router.get("/runs/{name}/curves")
