@@ -102,9 +102,10 @@ def counted(make: Callable[[], nn.Module], shape: tuple[int, ...], device: str =
     from torch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
-    with torch.device(device), counter, torch.no_grad():
+    with torch.device(device), torch.no_grad():
         module = make().eval()
-        module(torch.zeros(1, *shape))
+        with counter:
+            module(torch.zeros(1, *shape))
     return sum(p.numel() for p in module.parameters()), counter.get_total_flops() // 2
 
 
