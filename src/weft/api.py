@@ -87,8 +87,9 @@ def compare(
     """Compare networks at equal budget: `weft.compare("photos/", ["resnet18", "vit_nano_p4_32"], seeds=5)`.
 
     `source` is as for `train`; `models` are names, families ("resnet"), classes of your own, or a preset (families,
-    mixers, gates, sizes); settings are the flags of `weft compare`. What is finished in the folder `output` (by default one below comparisons/ that is the
-    source's own) is not run again. Works in a notebook and in a script without `if __name__ == "__main__"`.
+    mixers, gates, sizes); settings are the flags of `weft compare`. What is finished in the folder `output` (by
+    default one below comparisons/ that is the source's own) is not run again. Works in a notebook and in a script
+    without `if __name__ == "__main__"`.
     """
     from weft.studies.compare.config import ComparisonConfig
 

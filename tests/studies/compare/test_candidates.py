@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,15 @@ def test_a_family_is_named_by_its_short_name_too():
 
 
 def test_a_network_of_the_users_own_enters_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    code = "import torch\nclass Net(torch.nn.Linear):\n    def __init__(self, num_classes, in_chans):\n"
-    code += "        super().__init__(8, num_classes)\n    def forward(self, x):\n        return super().forward(x.mean((1, 2)))\n"
-    (tmp_path / "own_candidate.py").write_text(code)
+    code = """
+    import torch
+    class Net(torch.nn.Linear):
+        def __init__(self, num_classes, in_chans):
+            super().__init__(8, num_classes)
+        def forward(self, x):
+            return super().forward(x.mean((1, 2)))
+    """
+    (tmp_path / "own_candidate.py").write_text(textwrap.dedent(code))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("WEFT_TRUST_MODULES", "own_candidate")
     notes: list[str] = []
