@@ -64,6 +64,10 @@ class Fails(Net):
     def forward(self, x):
         return self.conv(x[:, :, 99])
 
+class Flat(nn.Module):
+    def forward(self, x):
+        return x[:, 0, :10]
+
 class Constant(nn.Module):
     def __init__(self, num_classes):
         super().__init__()
@@ -130,6 +134,17 @@ def test_a_mixer_without_mask_is_refused_for_text(mean: type[nn.Module]) -> None
 def test_a_name_is_given_once(mean: type[nn.Module], name: str) -> None:
     with pytest.raises(WeftError, match=name):
         register_mixer(name)(nn.Identity)
+
+
+def test_a_mixer_that_returns_no_tokens_is_refused(outside: str) -> None:
+    with pytest.raises(WeftError, match=r"makes \(1, 10\) of \(1, 64, 64\)"):
+        create_model(TOKENS, mixer=f"{outside}:Flat")
+
+
+def test_a_network_that_fails_is_not_described(outside: str) -> None:
+    trust(f"{outside}:Fails")
+    with pytest.raises(WeftError, match="fails on images"):
+        describe(configured(f"{outside}:Fails"))
 
 
 def test_what_cannot_be_a_mixer_is_refused() -> None:
