@@ -57,9 +57,10 @@ def laid_out(session: Session) -> Stages:
     stages = lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
     if stages is None:
         least = 2 * sum(pace.seconds(0.0) for pace in paces) / session.workers + clock.spent() + clock.reserve
+        several = f" of each of {len(paces)} candidates" if len(paces) > 1 else ""
         raise WeftError(
-            f"--time {asked.time} is too short for a step of each of {len(paces)} candidates; give at least "
-            f"{in_words(ROOMIER * least)}, or fewer --models"
+            f"--time {asked.time} is too short for a step{several}; give at least {in_words(ROOMIER * least)}"
+            f"{', or fewer --models' if several else ''}"
         )
     return stages
 
