@@ -49,7 +49,17 @@ VERBS = {
     "recipes": "known-good configurations",
 }
 
-COMPUTING = ("train", "finetune", "probe", "pretrain", "eval", "predict", "inspect", "verify")  # here, with torch
+COMPUTING = (
+    "train",
+    "finetune",
+    "probe",
+    "pretrain",
+    "eval",
+    "predict",
+    "inspect",
+    "verify",
+    "serve",
+)  # here, with torch
 
 HELP = """usage: weft VERB [arguments] [--debug]
 
