@@ -85,18 +85,22 @@ def run(arguments: Arguments) -> None:
             source = open_source(arguments.source, arguments.reading)
             (show if arguments.action == "show" else augment)(console, source, arguments)
         except WeftError:
-            if arguments.action == "show" and arguments.reading.on_bad == "fail":
+            if arguments.action == "show":
                 list_bad(console, arguments)
             raise
 
 
 def list_bad(console: Console, arguments: Arguments) -> None:
-    """All bad rows of a source that was refused, where it can be opened without them."""
-    from weft.data import open_source
+    """All bad rows of a source that was refused, as far as it can be opened without them."""
+    from weft.data.open.source import Opening
+    from weft.data.sources.find import read
 
     with suppress(WeftError):
-        source = open_source(arguments.source, replace(arguments.reading, on_bad="skip"))
-        print_bad(console, source, "fail")
+        config = replace(arguments.reading, on_bad="skip")
+        opening = Opening(read(arguments.source, config), arguments.source, config)
+        with suppress(WeftError):  # too little may be left without them
+            opening.cut()
+        print_bad(console, opening.ledger.found, arguments.reading.on_bad)
 
 
 def list_sources(console: Console) -> None:
@@ -123,7 +127,7 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     listed = Ledger("skip", source.bad).notes()  # as they are one by one below
     for note in [*(note for note in source.notes if note not in listed), *summary.warnings]:
         console.print(f"• {note}", soft_wrap=True)
-    print_bad(console, source, arguments.reading.on_bad)
+    print_bad(console, source.bad, arguments.reading.on_bad)
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet, sheet_path
 
@@ -145,16 +149,16 @@ def print_splits(console: Console, summary: Summary) -> None:
     console.print(table)
 
 
-def print_bad(console: Console, source: Source, on_bad: str) -> None:
+def print_bad(console: Console, bad: list[tuple[str, str]], on_bad: str) -> None:
     """The bad rows, one by one; of many the first, and the others counted by what is wrong with them."""
-    if not source.bad:
+    if not bad:
         return
-    rows = "1 bad row" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows"
+    rows = "1 bad row" if len(bad) == 1 else f"{len(bad):,} bad rows"
     said = ": a run stops at the first of them" if on_bad == "fail" else ", left out"
     console.print(f"{rows}{said}", style="yellow", soft_wrap=True)
-    for place, why in source.bad[:BAD]:
+    for place, why in bad[:BAD]:
         console.print(f"  {place}: {why}", soft_wrap=True)
-    for why, count in Counter(why for _, why in source.bad[BAD:]).most_common(BAD):
+    for why, count in Counter(why for _, why in bad[BAD:]).most_common(BAD):
         console.print(f"  and {count:,} more: {why}", soft_wrap=True)
 
 

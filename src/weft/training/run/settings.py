@@ -23,6 +23,7 @@ from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
 from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, seconds
 from weft.training.finetuning.config import FinetuneConfig
+from weft.training.mirroring import try_mirroring
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
 SMALLEST, LARGEST = 8, 128  # batch
@@ -100,13 +101,21 @@ def augmentation_for(
         found: dict[str, Any] = {"flip": False, "crop_padding": 0}
         words = f"no augmentation: {small}"
     else:
-        photos, signs = transform.channels == 3, all(SIGNS.fullmatch(name) for name in source.classes)
-        found = {"flip": photos and not signs, "crop_padding": max(1, round(side / (8 if photos else 14)))}
-        mirrored = "mirrored and shifted" if found["flip"] else "shifted"
-        kept = "" if found["flip"] else f", not mirrored: {'digits or letters' if signs else 'grey images'} may not be"
-        words = f"images {mirrored} by up to {found['crop_padding']} px{kept}"
+        photos = transform.channels == 3
+        flip, why = mirroring_for(source, transform) if asked.flip is None else (asked.flip, "")
+        found = {"flip": flip, "crop_padding": max(1, round(side / (8 if photos else 14)))}
+        words = f"images {'mirrored and ' * flip}shifted by up to {found['crop_padding']} px{why}"
     given = {name for name in found if getattr(asked, name) is not None}
     return {name: value for name, value in found.items() if name not in given}, f"{words} (--flip, --crop-padding)"
+
+
+def mirroring_for(source: Source, transform: ImageTransform) -> tuple[bool, str]:
+    """Whether to mirror images: photographs unless that is seen to hurt, others where it is seen to help; and why."""
+    photos, signs = transform.channels == 3, all(SIGNS.fullmatch(name) for name in source.classes)
+    usual, tried = photos and not signs, try_mirroring(source, transform)
+    if tried is not None and (tried.hurts if usual else tried.helps):
+        return not usual, f", {'not ' * usual}mirrored: {tried}"
+    return usual, "" if usual else f", not mirrored: {'digits or letters' if signs else 'grey images'} may not be"
 
 
 def imbalance(config: RunConfig, source: Source) -> list[str]:
