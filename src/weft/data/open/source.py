@@ -352,7 +352,9 @@ class Opening:
                 if self.config.on_bad == "fail" and len(rows) > 1:
                     first = f"{table.place(int(rows[0]))}: {faults[int(rows[0])]}"
                     said = f"all {len(rows):,} rows of the class {name!r} are bad, {first}"
-                    raise WeftError(f"{said}; repair them, or leave bad rows, and with them the class, out: --on-bad skip")
+                    raise WeftError(
+                        f"{said}; repair them, or leave bad rows, and with them the class, out: --on-bad skip"
+                    )
 
     def _needed(self) -> str:
         return f"it needs {'two' if self.least == 2 else 'one'} at least"

@@ -72,7 +72,9 @@ def read_delimited(path: Path, config: SourceConfig) -> Reading:
     notes = [*columns.notes, *(note for lines in texts.values() for note in lines.notes)]
     notes += [f"{', '.join(file.name for file in others[:3])}: left out, as there are tables beside"] if others else []
     content = digest_files(files, root)
-    return Reading(columns.modality, dict(tables), content, None, columns.features, notes, columns.target, columns.spare)
+    return Reading(
+        columns.modality, dict(tables), content, None, columns.features, notes, columns.target, columns.spare
+    )
 
 
 def read_lines(file: Path, stream: TextIO | None = None) -> Lines:

@@ -25,6 +25,7 @@ from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress, capture, restore
 from weft.training.optim.optimisers import USUAL_RATE
 from weft.training.optim.rate_finder import draw, find_rate
+from weft.training.pretraining.config import PretrainConfig
 from weft.training.run import memory, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import Precision, scaling_for
@@ -69,7 +70,7 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         seconds=0.0,
         memory=0,
         cost=0.0,
-        stop_after=stop_after(config, steps_per_epoch),
+        stop_after=stop_after(config, execution.eval_every or steps_per_epoch),
     )
 
 
@@ -79,11 +80,11 @@ def usual_rate(config: AnyConfig) -> float:
     return USUAL_RATE[config.optimisation.opt] * (RATE_SHARE if trained else 1)
 
 
-def stop_after(config: AnyConfig, steps_per_epoch: int) -> int | None:
+def stop_after(config: AnyConfig, eval_every: int) -> int | None:
     """Steps without a better evaluation after which to stop."""
-    if not isinstance(config, FinetuneConfig) or config.patience is None:
+    if isinstance(config, PretrainConfig) or not config.patience:
         return None
-    return config.patience * (config.execution.eval_every or steps_per_epoch)
+    return config.patience * eval_every
 
 
 def measure(run: Run, started: float, tested: int) -> Plan:
@@ -199,6 +200,7 @@ def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, savi
         evaluation=evaluation,
         saving=saving,
         eval_every=eval_every,
+        stop_after=stop_after(config, eval_every),
         steps=steps,
         warmup=warmup_steps(config, steps, plan.steps_per_epoch),
         log_every=config.execution.log_every or max(10, steps // 1000),
