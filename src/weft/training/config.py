@@ -243,8 +243,8 @@ class RunConfig:
     teaching: TeachingConfig = TeachingConfig()
     duration: DurationConfig = DurationConfig()
     patience: Natural | None = None
-    """Stop after so many evaluations without a better one on the validation split, 0 for never; by default never where a
-    length is given, else by the size of the set."""
+    """Stop after so many evaluations without a better one on the validation split, 0 for never; by default never where
+    a length is given, else by the size of the set."""
     execution: ExecutionConfig = ExecutionConfig()
 
 

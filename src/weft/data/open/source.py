@@ -176,7 +176,8 @@ class Opening:
             more = f" and {len(padded) - 3} more" if len(padded) > 3 else ""
             count = self._padded_rows()
             yield f"{count:,} labels of {', '.join(padded[:3])}{more} have blanks around them, which were taken off"
-        for name, count in self.emptied.items():
+        for name in self.emptied.keys() - {name for name, count in rows.items() if count}:
+            count = self.emptied[name]
             yield f"all {count:,} rows of the class {name!r} are bad and left out: it cannot be learnt"
         if single := [repr(name) for name, count in rows.items() if count == 1]:
             more = f" and {len(single) - 3} more" if len(single) > 3 else ""
@@ -230,9 +231,8 @@ class Opening:
         rows, targets = self._checked(roles.train, table)
         if self.labels.classes and len(np.unique(targets)) < 2:
             lost = "".join(f", as all rows of {name!r} are bad" for name in self.emptied)
-            raise WeftError(
-                f"{self.name} has one class only in its training rows{lost}; a classifier needs two: add rows of another"
-            )
+            only = f"{self.name} has one class only in its training rows{lost}"
+            raise WeftError(f"{only}; a classifier needs two: add rows of another")
         parts: dict[str, Split] = {}
         if roles.test is None:
             held = self._tested(table, rows, targets)
@@ -352,9 +352,7 @@ class Opening:
                 if self.config.on_bad == "fail" and len(rows) > 1:
                     first = f"{table.place(int(rows[0]))}: {faults[int(rows[0])]}"
                     said = f"all {len(rows):,} rows of the class {name!r} are bad, {first}"
-                    raise WeftError(
-                        f"{said}; repair them, or leave bad rows, and with them the class, out: --on-bad skip"
-                    )
+                    raise WeftError(f"{said}; repair them, or leave them, and so the class, out with --on-bad skip")
 
     def _needed(self) -> str:
         return f"it needs {'two' if self.least == 2 else 'one'} at least"
