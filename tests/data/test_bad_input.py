@@ -201,7 +201,7 @@ def test_a_class_whose_texts_are_all_empty_is_named(csv_file):
 
 def test_what_is_left_of_two_classes_when_one_has_empty_texts_alone(csv_file):
     path = csv_file("text,label\n" + "\n".join(f"late and broken {row},complaint\n,other" for row in range(20)))
-    with pytest.raises(WeftError, match="one class only.*all rows of 'other' are bad"):
+    with pytest.raises(WeftError, match=r"one class only.*all rows of 'other' are bad"):
         open_source(path, on_bad="skip")
 
 
