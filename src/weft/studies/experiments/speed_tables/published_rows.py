@@ -1,24 +1,25 @@
 """Tables 2 and 5 of the course work: which network each row is, at which image side, and what was published of it.
 
-Table 2 is after Tolstikhin et al. 2021, whose own table 2 has the figures: throughput at the side of fine-tuning, cost of
-pre-training. Table 5 is after Liu et al. 2021: ImageNet alone. Where sides and passes over the data come from:
+Table 2 is after Tolstikhin et al. 2021, whose own table 2 has the figures: throughput at the side of fine-tuning,
+cost of pre-training. Table 5 is after Liu et al. 2021: ImageNet alone. Where sides and passes over the data come
+from:
 
-- Mixer: fine-tuned at 448 px with token-mixing MLPs widened in proportion to the patches (section 3, table 2); 300 passes
-  over ImageNet-21k, Mixer-H 14 over JFT-300M, 300 over ImageNet, all at 224 px (table 4 there).
-- ViT: fine-tuned at 512 (L/16) and 518 px (H/14); learnt at 224 px with 90 passes over ImageNet-21k, 14 over JFT-300M, 300
-  over ImageNet; 384 px otherwise (Dosovitskiy et al. 2021, section 4.1, tables 3 and 4).
-- BiT: R152x4 is fine-tuned at 480 px; learnt at 224 px with 90 passes over ImageNet-21k, 40 over JFT-300M (Kolesnikov et
-  al. 2020, section 3.3 and its footnote).
-- NFNet: F4+ is F4 with wider stages, learnt at 224 px with 20 passes over JFT-300M (Brock et al. 2021, appendix A.2), used
-  at 512 px (527 M parameters, 367 G multiply-adds there); F0 learns at 192 and is used at 256 px, 360 passes (the
-  authors' code, github.com/google-deepmind/deepmind-research, nfnets/nfnet.py and experiment_nfnets.py).
+- Mixer: fine-tuned at 448 px with token-mixing MLPs widened in proportion to the patches (section 3, table 2); 300
+  passes over ImageNet-21k, Mixer-H 14 over JFT-300M, 300 over ImageNet, all at 224 px (table 4 there).
+- ViT: fine-tuned at 512 (L/16) and 518 px (H/14); learnt at 224 px with 90 passes over ImageNet-21k, 14 over
+  JFT-300M, 300 over ImageNet; 384 px otherwise (Dosovitskiy et al. 2021, section 4.1, tables 3 and 4).
+- BiT: R152x4 is fine-tuned at 480 px; learnt at 224 px with 90 passes over ImageNet-21k, 40 over JFT-300M (Kolesnikov
+  et al. 2020, section 3.3 and its footnote).
+- NFNet: F4+ is F4 with wider stages, learnt at 224 px with 20 passes over JFT-300M (Brock et al. 2021, appendix A.2),
+  used at 512 px (527 M parameters, 367 G multiply-adds there); F0 learns at 192 and is used at 256 px, 360 passes
+  (the authors' code, github.com/google-deepmind/deepmind-research, nfnets/nfnet.py and experiment_nfnets.py).
 - HaloNet: the row is H4 of base width 128 with convolutions in the first stages ("Conv-12"), at 512 px (Tolstikhin et
-  al. 2021, section 3 and the footnote of 3.1: at 384 px it makes 258 images a second). That it learnt at 256 px with 90
-  passes is from memory of Vaswani et al. 2021, whose text was not at hand; it agrees with the published cost: 100 days
-  for 90 passes are 148 images a second and core, a third of four times the 120 of 512 px.
-- ResNet: 600,000 steps of 256 images, 120 passes (He et al. 2015, section 3.4). EfficientNet-B7: 350 passes at 600 px (the
-  authors' code, github.com/tensorflow/tpu, models/official/efficientnet). DeiT: 300 passes (Touvron et al. 2021, table 9),
-  whose settings gMLP takes over (Liu et al. 2021, appendix A).
+  al. 2021, section 3 and the footnote of 3.1: at 384 px it makes 258 images a second). That it learnt at 256 px with
+  90 passes is from memory of Vaswani et al. 2021, whose text was not at hand; it agrees with the published cost: 100
+  days for 90 passes are 148 images a second and core, a third of four times the 120 of 512 px.
+- ResNet: 600,000 steps of 256 images, 120 passes (He et al. 2015, section 3.4). EfficientNet-B7: 350 passes at 600 px
+  (the authors' code, github.com/tensorflow/tpu, models/official/efficientnet). DeiT: 300 passes (Touvron et al. 2021,
+  table 9), whose settings gMLP takes over (Liu et al. 2021, appendix A).
 - Images: ImageNet-21k 14.2 M, JFT-300M 303 M (Dosovitskiy et al. 2021, section 4.1).
 """
 
@@ -86,7 +87,7 @@ def named(name: str, side: int | None = None, changes: dict[str, Any] | None = N
 
 
 def after(data: str, *rows: tuple[Any, ...]) -> list[SpeedRow]:
-    """Rows of table 2: name, network, sides, passes, small network, top-1, speed, cost, and perhaps others of its fields."""
+    """Rows of table 2: name, network, sides, passes, small network, top-1, speed, cost, and perhaps other fields."""
     images = {"ImageNet-21k": IMAGENET_21K, "JFT-300M": JFT}[data]
     found = []
     for name, network, side, learning, passes, small, top1, speed, cost, *more in rows:
