@@ -33,11 +33,13 @@ def evaluate_run(
     batch_size: int = 256,
     encoder: Path | None = None,
     on_bad: OnBad | None = None,
+    predictor: Predictor | None = None,
 ) -> Metrics:
     """Loss and metrics of a run's network on a source; by default what its record reports.
 
     Of another source all rows are scored, or its test split if it has one, or the `split` that is asked for; `rows`
     says which. `encoder` is where the frozen encoder lies that the network stands on, if not in the run's folder.
+    `predictor` is asked in the place of the run's own network, of which it is another form.
     """
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
@@ -46,7 +48,7 @@ def evaluate_run(
         from weft.training.pretraining.prepare import evaluate_pretrained
 
         return evaluate_pretrained(path, source, split or "test", batch_size, encoder)
-    predictor = load(path, encoder)
+    predictor = predictor or load(path, encoder)
     if isinstance(config, FinetuneConfig):
         from weft.training.finetuning.prepare import judged, loading
 
