@@ -81,7 +81,7 @@ def hub(arguments: Arguments) -> int:
 
     found = write_hub_folder(arguments.run, arguments.output or arguments.run / "hub")
     if arguments.json:
-        print(json.dumps({"path": str(found.path), "library": found.library, "command": found.command}))
+        print(json.dumps({"path": str(found.path), "library": found.library, "call": found.call}))
     else:
-        print(f"written: {found.path}, for {found.library}: {found.command}")
+        print(f"written: {found.path}, for {found.library}: {found.call}")
     return 0

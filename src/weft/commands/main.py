@@ -49,7 +49,9 @@ VERBS = {
     "recipes": "known-good configurations",
 }
 
-COMPUTING = ("train", "finetune", "probe", "pretrain", "eval", "predict", "export", "inspect", "verify")  # here, with torch
+COMPUTING = (  # here, with torch
+    "train", "finetune", "probe", "pretrain", "eval", "predict", "export", "inspect", "verify",
+)  # fmt: skip
 
 HELP = """usage: weft VERB [arguments] [--debug]
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from weft.disk import Damaged, brief
-from weft.errors import WeftError, WorkFailed
+from weft.errors import WeftError
 from weft.export.recurrence import OnnxLSTM
 from weft.networks.base.backbone import TextTokens
 from weft.networks.base.network import Network, uncompiled
@@ -72,9 +72,9 @@ def onnx_graph(network: Network) -> onnx.ModelProto:
     return model
 
 
-def unfit(config: NetworkConfig, why: str) -> WorkFailed:
+def unfit(config: NetworkConfig, why: str) -> WeftError:
     what = getattr(config, "model", config.family)
-    return WorkFailed(f"{what} cannot be exported: {why}; its forward must be made of what torch.export can trace")
+    return WeftError(f"{what} cannot be exported: {why}; its forward must be made of what torch.export can trace")
 
 
 def require_size(network: Network) -> None:

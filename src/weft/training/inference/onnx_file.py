@@ -11,9 +11,10 @@ refers to other files, to code from elsewhere or to graphs within it is refused 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -48,7 +49,8 @@ Precision = Literal["float32", "int8"]
 Contents = tuple[NetworkMetadata, "OnnxNetwork", Transform]
 
 
-class _Facts(TypedDict):
+@dataclass(frozen=True)
+class _Facts:
     """What the metadata say beside the network's own section."""
 
     transform: dict[str, Any]
@@ -76,12 +78,12 @@ def opened(content: bytes, path: Path) -> Contents:
     model = parsed(content, path)
     require_plain(model, path)
     stored = own_section(metadata(model, path), path)
-    facts: _Facts = validated(_Facts, {name: stored.pop(name, None) for name in _Facts.__annotations__}, path)
-    if digest(model) != facts["digest"]:
+    facts = validated(_Facts, stored, path)
+    if digest(model) != facts.digest:
         raise Damaged(f"{path} is damaged: its graph is not the one that was written; export it anew")
     config = stored_network(stored.pop("network"), path, for_building=False)  # all code that it needs is the graph
     card = stored_metadata(stored, config, path)
-    transform = transforms.described(facts["transform"], path)
+    transform = transforms.described(facts.transform, path)
     require_inputs(config, transform, path)
     return card, OnnxNetwork(config, content, path), transform
 
