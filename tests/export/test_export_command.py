@@ -16,11 +16,10 @@ from training.runs import configure, sentences, train
 from weft.commands.main import dispatch
 from weft.data.read.cache import Cache
 from weft.errors import WeftError
+from weft.export import engine
 
 pytest.importorskip("onnxruntime", reason="no onnxruntime: pip install 'weft[onnx]'")
 pytest.importorskip("onnxscript", reason="no onnxscript: pip install 'weft[onnx]'")
-
-from weft.export import engine
 
 QUESTIONS = ["a red thing", "some blue one", "green"]
 
@@ -62,7 +61,9 @@ def test_predictions_of_the_file_are_those_of_the_run(
     assert [one["input"] for one in own] == [one["input"] for one in others]
     for one, other in zip(own, others, strict=True):
         for mine, theirs in zip(one["predictions"], other["predictions"], strict=True):
-            assert mine["class"] == theirs["class"] and mine["probability"] == pytest.approx(theirs["probability"], abs=1e-5)
+            assert mine["class"] == theirs["class"] and mine["probability"] == pytest.approx(
+                theirs["probability"], abs=1e-5
+            )
 
 
 def test_eight_bits_are_a_third_of_the_size_with_their_loss_measured(

@@ -12,17 +12,16 @@ from torch import Tensor, nn
 import weft
 from networks.small import IMAGES, TEXTS, shaken, small
 from weft.errors import WeftError
+from weft.export import graph
+from weft.export.graph import made_up_inputs, onnx_graph
 from weft.networks.base.encoder import folder_digest
 from weft.networks.base.network import Network
 from weft.networks.config import EncoderConfig
 from weft.networks.weights import save_weights
+from weft.training.inference.onnx_file import started
 
 pytest.importorskip("onnxruntime", reason="no onnxruntime: pip install 'weft[onnx]'")
 pytest.importorskip("onnxscript", reason="no onnxscript: pip install 'weft[onnx]'")
-
-from weft.export import graph
-from weft.export.graph import made_up_inputs, onnx_graph
-from weft.training.inference.onnx_file import started
 
 # One block of each: depth repeats what the first has shown. lenet5 takes one channel, and the recurrence is its own
 # form; both stand alone. Networks of one group are traced together, which takes a fraction of the time.
@@ -95,7 +94,9 @@ def test_every_family_answers_alike(group: str) -> None:
     for given in trials(together):
         own, found = (part.chunk(len(names), dim=1) for part in answers(together, given))
         for name, expected, computed in zip(names, own, found, strict=True):
-            torch.testing.assert_close(computed, expected, rtol=1e-5, atol=1e-5, msg=lambda said, n=name: f"{n}: {said}")
+            torch.testing.assert_close(
+                computed, expected, rtol=1e-5, atol=1e-5, msg=lambda said, n=name: f"{n}: {said}"
+            )
 
 
 def test_no_family_of_the_registry_is_left_out() -> None:

@@ -17,6 +17,7 @@ from networks.small import shaken, small
 from weft.data.transform.tokenizer import train_tokenizer
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError
+from weft.export.onnx_export import graph_file, require_place, require_same
 from weft.networks.base.network import Network
 from weft.training.inference import onnx_file
 from weft.training.inference.network_folder import NetworkMetadata
@@ -26,14 +27,14 @@ onnx = pytest.importorskip("onnx", reason="no onnx: pip install 'weft[onnx]'")
 pytest.importorskip("onnxruntime", reason="no onnxruntime: pip install 'weft[onnx]'")
 pytest.importorskip("onnxscript", reason="no onnxscript: pip install 'weft[onnx]'")
 
-from weft.export.onnx_export import graph_file, require_place, require_same
-
 TEXTS = ["a red thing and more of it", "blue", "some green one"]
 
 
 def predictor(network: Network, transform: Transform, **card: Any) -> Predictor:
     names = [f"class {number}" for number in range(network.config.num_classes)]
-    return Predictor(NetworkMetadata("small", **{"task": "classes", "classes": names, **card}), network.eval(), transform)
+    return Predictor(
+        NetworkMetadata("small", **{"task": "classes", "classes": names, **card}), network.eval(), transform
+    )
 
 
 def of_images() -> Predictor:
@@ -211,7 +212,7 @@ def test_places_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     stored(tmp_path, b"", "taken")
     with pytest.raises(WeftError, match="cannot make the folder"):
         require_place(tmp_path / "taken" / "model.onnx")
-    with pytest.raises(WeftError, match="does not end in .onnx"):
+    with pytest.raises(WeftError, match=r"does not end in \.onnx"):
         require_place(tmp_path / "model.bin")
 
 

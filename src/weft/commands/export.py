@@ -51,9 +51,7 @@ def onnx(arguments: Arguments) -> int:
     from weft.export.onnx_export import export_onnx
 
     usual = arguments.run / ("model-int8.onnx" if arguments.int8 else "model.onnx")
-    found = export_onnx(
-        arguments.run, arguments.output or usual, eight_bits=arguments.int8, encoder=arguments.encoder
-    )
+    found = export_onnx(arguments.run, arguments.output or usual, eight_bits=arguments.int8, encoder=arguments.encoder)
     if arguments.json:
         print(json.dumps({**asdict(found), "path": str(found.path)}))
     else:

@@ -12,7 +12,7 @@ from weft import __version__
 from weft.data.read.cache import Cache, digest
 from weft.export.graph import require_exporter
 from weft.export.onnx_export import graph_file, require_same
-from weft.export.parity import difference
+from weft.export.parity import difference, trials
 from weft.networks.base.encoder import folder_digest
 from weft.training.inference.onnx_file import opened
 from weft.training.inference.predictor import Predictor, load
@@ -29,7 +29,7 @@ def onnx_predictor(run: Path) -> Predictor:
         predictor = load(run)
         content = graph_file(predictor)
         twin = Predictor(*opened(content, run))
-        require_same(*difference(predictor.network, twin.network, predictor.network.config))
+        require_same(*difference(predictor.network, twin.network, trials(predictor.network.config)))
         return {ENTRY: torch.frombuffer(bytearray(content), dtype=torch.uint8)}
 
     stored = Cache().get(cache_key(run), f"ONNX graph of {run.name}", build)[ENTRY]

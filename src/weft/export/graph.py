@@ -55,7 +55,7 @@ def onnx_graph(network: Network) -> onnx.ModelProto:
                 traceable(network).eval(),
                 kwargs=example,
                 dynamo=True,
-                dynamic_shapes={name: axes for name in example},
+                dynamic_shapes=dict.fromkeys(example, axes),
                 input_names=list(example),
                 output_names=[OUTPUT],
                 verbose=False,

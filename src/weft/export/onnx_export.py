@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,8 @@ from weft.data.batch.loader import batches
 from weft.disk import write_bytes
 from weft.errors import WeftError, WorkFailed
 from weft.export.graph import onnx_graph, require_exporter
-from weft.export.parity import Speed, difference, speed
-from weft.export.quantisation import Row, has_convolutions, int8
+from weft.export.parity import Speed, difference, speed, trials
+from weft.export.quantisation import Row, int8
 from weft.networks.config import NetworkConfig, TextTokensConfig
 from weft.training.inference import onnx_file
 from weft.training.inference.evaluate import chosen, evaluate_run
@@ -33,23 +34,6 @@ BATCH = 16
 
 
 @dataclass(frozen=True)
-class Exported:
-    """A file that was written, and what was measured of it."""
-
-    path: Path
-    size: int
-    """bytes of the file"""
-    difference: float
-    """the largest one between its outputs and the network's, on made-up inputs"""
-    largest: float
-    """the largest output of the network's on these"""
-    speed: Speed
-    loss: Loss | None = None
-    note: str = ""
-    """why there is no such loss, or ranges were not measured"""
-
-
-@dataclass(frozen=True)
 class Loss:
     """What weights of eight bits cost on the run's test split."""
 
@@ -59,42 +43,46 @@ class Loss:
     rows: str
 
 
+@dataclass(frozen=True)
+class Exported:
+    """A file that was written, and what was measured of it."""
+
+    path: Path
+    size: int
+    """bytes of the file"""
+    difference: float
+    """the largest one between its outputs and the network's"""
+    largest: float
+    """the largest output of the network's"""
+    speed: Speed
+    loss: Loss | None = None
+    note: str = ""
+    """why the loss is not known, where it should be"""
+
+
 def export_onnx(run: Path, output: Path, *, eight_bits: bool = False, encoder: Path | None = None) -> Exported:
     """Write the network of a run to the file `output`, which must be new or weft's own."""
     require_exporter()
     predictor = load(run, encoder)
     require_place(output)
-    loss, note = None, ""
-    if eight_bits:
-        content, note = quantised(run, predictor)
-    else:
-        content = graph_file(predictor)
+    network, config = predictor.network, predictor.network.config
+    rows, note = training_rows(run, predictor) if eight_bits else ([], "")
+    content = graph_file(predictor, rows, eight_bits)
     twin = Predictor(*opened(content, output))
-    off, largest = difference(predictor.network, twin.network, predictor.network.config)
+    off, largest = difference(network, twin.network, rows or trials(config))
     if not eight_bits:
         require_same(off, largest)
-    elif not note:
-        loss = loss_of(run, twin, encoder)
-    found = speed(predictor.network, twin.network, predictor.network.config)
+    loss = loss_of(run, twin, encoder) if rows else None
+    found = speed(network, twin.network, config)
     write_bytes(output, content)
     return Exported(output, len(content), off, largest, found, loss, note)
 
 
-def graph_file(predictor: Predictor) -> bytes:
-    """The content of a file in float32."""
+def graph_file(predictor: Predictor, rows: Sequence[Row] = (), eight_bits: bool = False) -> bytes:
+    """The content of a file; the ranges of an int8 network are those of the rows, where they are of use."""
     require_answers(predictor)
-    return finished(onnx_graph(predictor.network), predictor, "float32")
-
-
-def quantised(run: Path, predictor: Predictor) -> tuple[bytes, str]:
-    """The content of a file in int8, and why the run's source was of no help, if it was not."""
-    require_answers(predictor)
-    model, note, rows = onnx_graph(predictor.network), "", list[Row]()
-    try:
-        rows = training_rows(run, predictor)
-    except WeftError as error:
-        note = f"the loss in accuracy is not known: {error}"
-    return finished(int8(model, rows if has_convolutions(model) else ()), predictor, "int8"), note
+    model = onnx_graph(predictor.network)
+    return finished(int8(model, rows), predictor, "int8") if eight_bits else finished(model, predictor, "float32")
 
 
 def require_answers(predictor: Predictor) -> None:
@@ -134,7 +122,7 @@ def finished(model: onnx.ModelProto, predictor: Predictor, precision: Precision)
         "digest": onnx_file.digest(model),
     }
     model.producer_name, model.producer_version = "weft", __version__
-    model.doc_string = f"{predictor.card.model}, trained and exported by weft; the entry `{KEY}` of the metadata says all"
+    model.doc_string = f"{predictor.card.model}, exported by weft; the entry `{KEY}` of the metadata describes it"
     del model.metadata_props[:]
     model.metadata_props.add(key=KEY, value=json.dumps(facts, ensure_ascii=False))
     content: bytes = model.SerializeToString()
@@ -149,12 +137,15 @@ def alone(config: NetworkConfig) -> NetworkConfig:
 # ---- What only the run's own source can tell.
 
 
-def training_rows(run: Path, predictor: Predictor) -> list[Row]:
-    """Some batches of the run's training rows, as the network sees them."""
-    folder = open_run(run)
-    source, _, _ = chosen(folder, folder.labelled(), predictor, None, None)
-    rows = batches(source, "train", min(BATCH, len(source.splits["train"])), transform=predictor.transform)
-    return [batch.inputs for batch in rows.range(0, min(LOOKED_AT, len(rows)))]
+def training_rows(run: Path, predictor: Predictor) -> tuple[list[Row], str]:
+    """Some batches of the run's training rows, as the network sees them; or why there are none."""
+    try:
+        folder = open_run(run)
+        source, _, _ = chosen(folder, folder.labelled(), predictor, None, None)
+        rows = batches(source, "train", min(BATCH, len(source.splits["train"])), transform=predictor.transform)
+        return [batch.inputs for batch in rows.range(0, min(LOOKED_AT, len(rows)))], ""
+    except WeftError as error:
+        return [], f"the loss in accuracy is not known: {error}"
 
 
 def loss_of(run: Path, twin: Predictor, encoder: Path | None) -> Loss:

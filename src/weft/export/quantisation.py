@@ -32,7 +32,9 @@ def has_convolutions(model: onnx.ModelProto) -> bool:
 def int8(model: onnx.ModelProto, rows: Sequence[Row] = ()) -> onnx.ModelProto:
     """The same graph with weights of eight bits; `rows` are inputs, batches of them, whose ranges stand for all."""
     import onnx
+    import onnxruntime
 
+    onnxruntime.set_default_logger_severity(4)  # the library's own remarks on threads of its own
     with quiet(), tempfile.TemporaryDirectory(prefix="weft-") as folder:
         target = Path(folder) / "int8.onnx"
         if rows and has_convolutions(model):

@@ -173,7 +173,7 @@ class OnnxNetwork(Network):
         except Exception as error:  # the library has classes of its own, one for each of its status codes
             raise Damaged(f"{self.path} cannot be computed ({brief(error)}); export it anew") from error
         if found.shape[1:] != (self.config.num_classes,) and self.config.num_classes:
-            raise Damaged(f"{self.path} answers with {found.shape}, not {self.config.num_classes} outputs; export it anew")
+            raise Damaged(f"{self.path} gives {found.shape}, not {self.config.num_classes} outputs; export it anew")
         result: np.ndarray[Any, Any] = found
         return result
 
