@@ -44,6 +44,7 @@ VERBS = {
     "tune": "search settings of a network; survives a kill, shared by workers",
     "study": "the experiments: list, run and show them",
     "inspect": "look inside a network: activations, gradients, filters, fields, shifts and more",
+    "serve": "a page for runs and comparisons, and predictions over HTTP",
     "verify": "repeat steps of a run and compare bits",
     "doctor": "what this machine is and can do, for a bug report",
     "recipes": "known-good configurations",
