@@ -65,10 +65,15 @@ def stored(folder: Path, content: bytes, name: str = "model.onnx") -> Path:
     return path
 
 
+def test_a_file_of_images_answers_as_the_network(file: bytes, tmp_path: Path) -> None:
+    asked = np.random.default_rng(0).integers(0, 256, (3, 3, 20, 31), dtype=np.uint8)
+    loaded = weft.load(stored(tmp_path, file))
+    torch.testing.assert_close(loaded.outputs(asked), of_images().outputs(asked), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("made", "asked"),
     [
-        (of_images, np.random.default_rng(0).integers(0, 256, (3, 3, 20, 31), dtype=np.uint8)),
         (of_texts, TEXTS),
         (of_numbers, [[1.0, 2.0], [3.0, -1.0], {"width": 0.5, "height": 4.0}]),
     ],
