@@ -36,12 +36,7 @@ def make_app(config: ServeConfig) -> FastAPI:
         torch.set_num_threads(config.threads)
     catalogue, metrics = Catalogue(config.places()), Metrics()
     models = Models(catalogue, config, metrics)
-    settings: dict[str, Any] = {
-        "docs_url": None,
-        "redoc_url": None,
-        "redirect_slashes": False,
-        "responses": refusals(401, 403),
-    }
+    settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes": False, "responses": refusals(401, 403)}
     app = FastAPI(title="weft", version=__version__, lifespan=lifespan, **settings)
     app.state.config, app.state.catalogue, app.state.models, app.state.ending = config, catalogue, models, False
     asking = Asking(models, Bodies(config.max_body, config.timeout))
