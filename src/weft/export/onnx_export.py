@@ -16,7 +16,7 @@ from weft.errors import WeftError, WorkFailed
 from weft.export.graph import onnx_graph, require_exporter
 from weft.export.parity import Speed, difference, speed, trials
 from weft.export.quantisation import Row, int8
-from weft.networks.config import NetworkConfig, TextTokensConfig
+from weft.networks.config import CARRIED, NetworkConfig, TextTokensConfig
 from weft.training.inference import onnx_file
 from weft.training.inference.evaluate import chosen, evaluate_run
 from weft.training.inference.network_folder import described
@@ -130,8 +130,10 @@ def finished(model: onnx.ModelProto, predictor: Predictor, precision: Precision)
 
 
 def alone(config: NetworkConfig) -> NetworkConfig:
-    """The configuration as a file keeps it: an encoder below the network is part of its graph."""
-    return dataclasses.replace(config, encoder=None) if isinstance(config, TextTokensConfig) else config
+    """The configuration as a file keeps it: an encoder below the network is part of its graph, wherever it lay."""
+    if not isinstance(config, TextTokensConfig) or config.encoder is None:
+        return config
+    return dataclasses.replace(config, encoder=dataclasses.replace(config.encoder, folder=CARRIED))
 
 
 # ---- What only the run's own source can tell.

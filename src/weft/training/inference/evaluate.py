@@ -48,17 +48,18 @@ def evaluate_run(
         from weft.training.pretraining.prepare import evaluate_pretrained
 
         return evaluate_pretrained(path, source, split or "test", batch_size, encoder)
-    predictor = predictor or load(path, encoder)
+    asked = predictor or load(path, encoder)
+
+    def loader(opened: Source, name: str) -> Batches:
+        return batches(opened, name, batch_size, transform=asked.transform, train=False)
+
     if isinstance(config, FinetuneConfig):
         from weft.training.finetuning.prepare import judged, loading
 
         own = judged(config, source, split)
-        return evaluate_labelled(path, predictor, source, own, loading(predictor, batch_size), on_bad)
-
-    def loader(opened: Source, name: str) -> Batches:
-        return batches(opened, name, batch_size, transform=predictor.transform, train=False)
-
-    return evaluate_labelled(path, predictor, source, split, loader, on_bad)
+        made = loader if predictor else loading(asked, batch_size)  # another form has an encoder below it in itself
+        return evaluate_labelled(path, asked, source, own, made, on_bad)
+    return evaluate_labelled(path, asked, source, split, loader, on_bad)
 
 
 def evaluate_labelled(
