@@ -14,9 +14,9 @@ from weft.export.graph import require_exporter
 from weft.export.onnx_export import graph_file, require_same
 from weft.export.parity import difference, trials
 from weft.networks.base.encoder import folder_digest
+from weft.networks.config import CARRIED
 from weft.training.inference.onnx_file import opened
 from weft.training.inference.predictor import Predictor, load
-from weft.training.storage.run_folder import CARRIED
 
 ENTRY = "onnx"
 

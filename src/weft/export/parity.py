@@ -51,7 +51,8 @@ def speed(network: nn.Module, graph: nn.Module, config: NetworkConfig, rounds: i
     given = next(trials(config))
     for _ in range(WARM):
         network(**given), graph(**given)
-    began, pairs = time.perf_counter(), []
+    began = time.perf_counter()
+    pairs: list[tuple[float, float]] = []
     while len(pairs) < rounds and (len(pairs) < FEWEST or time.perf_counter() - began < SECONDS):
         pairs.append((taken(network, given), taken(graph, given)))
     first, second = (1000 * statistics.median(times) for times in zip(*pairs, strict=True))

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from weft.disk import brief
+from weft.errors import WeftError
 from weft.export.graph import quiet
 
 if TYPE_CHECKING:
@@ -37,10 +39,13 @@ def int8(model: onnx.ModelProto, rows: Sequence[Row] = ()) -> onnx.ModelProto:
     onnxruntime.set_default_logger_severity(4)  # the library's own remarks on threads of its own
     with quiet(), tempfile.TemporaryDirectory(prefix="weft-") as folder:
         target = Path(folder) / "int8.onnx"
-        if rows and has_convolutions(model):
-            measured(model, rows, target)
-        else:
-            as_they_run(model, target)
+        try:
+            if rows and has_convolutions(model):
+                measured(model, rows, target)
+            else:
+                as_they_run(model, target)
+        except Exception as error:  # whatever the library has not foreseen in a graph
+            raise WeftError(f"weights of eight bits cannot be made ({brief(error)}); leave out --int8") from error
         found = onnx.load(target)
     del found.graph.value_info[:]
     return found
@@ -60,7 +65,7 @@ def measured(model: onnx.ModelProto, rows: Sequence[Row], target: Path) -> None:
     """Write the graph with ranges that were seen on the rows."""
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 
-    class Rows(CalibrationDataReader):  # type: ignore[misc]
+    class Rows(CalibrationDataReader):
         def __init__(self) -> None:
             self.left = iter(rows)
 
