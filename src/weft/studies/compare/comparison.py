@@ -37,9 +37,19 @@ LIGHT = 1e8  # multiply-adds of a batch, up to which several threads gain nothin
 FOLDS, FEW_ROWS, FOLDS_FROM = 5, 1500, 180.0  # of cross-validation; rows below, and seconds from which on it is done
 
 
-def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say, watch: Watch = unwatched) -> Study:
-    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
-    overhead = Overhead(folder)
+def compare(
+    asked: ComparisonConfig,
+    folder: Path,
+    command: str,
+    say: Say,
+    watch: Watch = unwatched,
+    began: float | None = None,
+) -> Study:
+    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns.
+
+    `began` is when the command was called (perf_counter), by default now.
+    """
+    overhead = Overhead(folder, began)
     asked = decided(asked)
     by_time = asked.time is not None or asked.match == "time"
     if asked.reading.folds is not None and not by_time:
@@ -272,9 +282,9 @@ def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
 class Overhead:
     """How much of a session's time went beyond its training loops: start-up, probes, measuring, idle workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, began: float | None = None) -> None:
         self.folder = folder
-        self.started = time.perf_counter()
+        self.started = time.perf_counter() if began is None else began
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
 
     def sentence(self, workers: int) -> str:
