@@ -119,9 +119,16 @@ def start_or_resume(config: AnyConfig, output: Path | None) -> Outcome:
 
 
 def run_comparison(
-    config: ComparisonConfig, folder: Path, command: str, show: Callable[[Path], object] | None = None
+    config: ComparisonConfig,
+    folder: Path,
+    command: str,
+    show: Callable[[Path], object] | None = None,
+    began: float | None = None,
 ) -> None:
-    """Run a comparison in `folder`, or go on with it, and `show` what came out; by default write the report."""
+    """Run a comparison in `folder`, or go on with it, and `show` what came out; by default write the report.
+
+    `began` is when the command was called (perf_counter): `--time` counts from there.
+    """
     from weft.disk import require_output
     from weft.studies.compare import comparison, progress
     from weft.studies.engine.folder_lock import concluded
@@ -129,7 +136,7 @@ def run_comparison(
 
     def run() -> None:
         with progress.shown() as (say, watch):
-            comparison.compare(config, folder, command, say, watch)
+            comparison.compare(config, folder, command, say, watch, began)
 
     require_output(folder)
     concluded(folder, run, show or draw_report)  # type: ignore[arg-type]

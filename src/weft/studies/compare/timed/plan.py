@@ -122,7 +122,8 @@ def announce(session: Session, stages: Stages) -> None:
     if session.state.chosen:
         session.tell(f"  settings are kept as they were chosen before; {reusable(session)}")
     else:
-        session.tell(f"  a first leaderboard: {count} networks, {in_words(stages.first)} of training each{beside}")
+        networks = f"{count} network{'s' if count > 1 else ''}"
+        session.tell(f"  a first leaderboard: {networks}, {in_words(stages.first)} of training each{beside}")
         if stages.settings > 1:
             what = "rates, sizes and image sides" if trial_side(session, stages) else "rates and sizes"
             session.tell(f"  then up to {stages.settings} settings of each ({what}), judged on validation")
