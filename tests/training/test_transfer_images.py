@@ -157,7 +157,8 @@ def test_photographs_that_are_seen_often_are_cut_at_random(start: Path, tmp_path
     save_weights(create_model("resnet20_cifar", layers=(1, 1), widths=(4, 8), img_size=64), path)
     noise = np.random.default_rng(0)
     photos = weft.open_source(list(noise.integers(0, 256, (24, 64, 64, 3), dtype=np.uint8)), ["cat", "dog"] * 12)
-    asked = replace(configure(path, source=photos.name), augment=AugmentConfig())
+    optimisation = OptimisationConfig(batch_size=8)
+    asked = replace(configure(path, source=photos.name), augment=AugmentConfig(), optimisation=optimisation)
 
     def settled(**changes: Any) -> AugmentConfig:
         return open_finetuning(replace(asked, **changes)).config.augment
