@@ -11,7 +11,6 @@ import html
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -98,7 +97,7 @@ def compare(
     config = configured(ComparisonConfig, asked, place_of(source))
     folder = default_comparison(config.source) if output is None else Path(output)
     words = [repr(config.source), *(f"{name}={value!r}" for name, value in asked.items() if value is not None)]
-    run_comparison(config, folder, f"weft.compare({', '.join(words)})", partial(print, flush=True))
+    run_comparison(config, folder, f"weft.compare({', '.join(words)})")
     return Comparison.read(folder)
 
 
@@ -140,20 +139,20 @@ def start_or_resume(config: AnyConfig, output: Path | None) -> Outcome:
 
 
 def run_comparison(
-    config: ComparisonConfig,
-    folder: Path,
-    command: str,
-    say: Callable[[str], None],
-    show: Callable[[Path], object] | None = None,
+    config: ComparisonConfig, folder: Path, command: str, show: Callable[[Path], object] | None = None
 ) -> None:
     """Run a comparison in `folder`, or go on with it, and `show` what came out; by default write the report."""
     from weft.disk import require_output
-    from weft.studies.compare import comparison
+    from weft.studies.compare import comparison, progress
     from weft.studies.engine.folder_lock import concluded
     from weft.studies.results.summary import draw_report
 
+    def run() -> None:
+        with progress.shown() as (say, watch):
+            comparison.compare(config, folder, command, say, watch)
+
     require_output(folder)
-    concluded(folder, partial(comparison.compare, config, folder, command, say), show or draw_report)  # type: ignore[arg-type]
+    concluded(folder, run, show or draw_report)  # type: ignore[arg-type]
 
 
 def default_run(config: AnyConfig) -> Path:

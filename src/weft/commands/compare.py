@@ -48,9 +48,5 @@ def run(arguments: Arguments) -> int:
     from weft.studies.experiments.registry import show_comparison
 
     folder = arguments.output or default_comparison(arguments.config.source)
-    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), say, show_comparison)
+    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), show_comparison)
     return 0
-
-
-def say(sentence: str) -> None:
-    print(sentence, flush=True)

@@ -30,7 +30,8 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
         summary=summary,
         columns=known,
         tints={name: charts.colour(number) for name, number in tints.items()},
-        scatters=list(scatters(summary, known, tints)),
+        drawn=[column for column in known if column.drawn],
+        scatters=list(scatters(summary, [column for column in known if column.drawn], tints)),
         curves=[Markup(chart) for chart in curves(summary, tints) if chart],
         learning=Markup(learning(summary, tints)),
         verdicts=[{**verdict, "chart": Markup(chart)} for verdict, chart in verdict_charts(summary)],
@@ -47,8 +48,13 @@ def template(name: str) -> Template:
         loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"cell": written, "breakable": breakable}
+    environment.filters |= {"cell": written, "breakable": breakable, "moment": moment}
     return environment.get_template(name)
+
+
+def moment(seconds: float) -> str:
+    """A time since the beginning: 4:05."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def asset(name: str) -> str:

@@ -67,9 +67,10 @@ def start(
     known: Plan | None = None,
     began: float | None = None,
     baseline: bool = False,
+    until: int | None = None,
 ) -> Outcome:
     """Begin a new run in `path`. `began` is when the command was called (perf_counter): `--time` counts from there;
-    with `baseline`, a quick classical one stands in the record.
+    with `baseline`, a quick classical one stands in the record. `until` stops it at that step, as Ctrl-C would.
 
     A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
     that differs by its seed alone.
@@ -81,7 +82,7 @@ def start(
     lock = run_folder.create(path, config) if team.rank == 0 else None
     try:
         return run_in_folder(
-            folder, config, team, display or choose_display(team.rank), started, opened, known, lock, baseline
+            folder, config, team, display or choose_display(team.rank), started, opened, known, lock, baseline, until
         )
     except WeftError:
         if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
@@ -140,6 +141,7 @@ def run_in_folder(
     known: Plan | None,
     lock: Lock | None,
     baseline: bool,
+    until: int | None = None,
 ) -> Outcome:
     """Everything between an open folder, on which the first process holds the `lock`, and its record."""
 
@@ -157,7 +159,7 @@ def run_in_folder(
         inputs.require(plan.fingerprint)
     run = assemble(folder, config, plan or known, team, inputs, display)
     if run.plan.precision != "float32":
-        rehearsal.require_format(run.plan.precision, team.device.type)
+        rehearsal.require_format(run.plan.precision, team.device.type, run.core)
     simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
     tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if config.duration.time else 0
@@ -165,7 +167,7 @@ def run_in_folder(
     run, progress = measure_plan(run, folder, started, tested, known) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)
-    return train_and_record(run, progress, folder, inputs, display, simple)
+    return train_and_record(run, progress, folder, inputs, display, simple, until)
 
 
 def assemble(
@@ -280,12 +282,17 @@ def train_and_record(
     inputs: RunInputs,
     display: Silent,
     simple: dict[str, Any] | None = None,
+    until: int | None = None,
 ) -> Outcome:
     """Train; then report, or leave a resumable folder behind."""
     more = {} if simple is None else {"baseline": simple}
+
+    def enough() -> bool:
+        return signals.received() or (until is not None and progress.step >= until)
+
     with Signals() as signals:
         try:
-            done = train(run, progress, signals.received)
+            done = train(run, progress, enough)
         except TrainingFailed as failure:
             finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure), **more})
             raise

@@ -310,7 +310,7 @@ def expected_seconds(run: Run, step: float) -> float:
 
 def faster_product(run: Run, precision: Precision) -> bool:
     """Whether a format works here and a product of matrices is faster in it: on many CPUs it is ten times slower."""
-    answer = rehearsal.try_format(precision, run.team.device.type)
+    answer = rehearsal.try_format(precision, run.team.device.type, net=run.core)
     note(run, precision, answer)
     return answer.works and answer.ratio < 1
 
