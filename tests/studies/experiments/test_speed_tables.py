@@ -165,7 +165,7 @@ def test_e2_refuses_what_it_does_not_know() -> None:
         dispatch(["study", "run", "e2", "--scale", "paper"])
     with pytest.raises(WeftError, match="runs on no source"):
         dispatch(["study", "run", "e2", "digits"])
-    with pytest.raises(WeftError, match="does not know them"):
+    with pytest.raises(WeftError, match="does not know it"):
         dispatch(["study", "run", "e2", "--tasks", "x"])
 
 
