@@ -42,6 +42,8 @@ def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool
                 save(run, progress)
             if stopping:
                 return False
+            if enough and progress.step < run.plan.steps:
+                run.display.say(f"ends at step {progress.step:,}: none was better than step {progress.best.step:,}")
             if enough or (run.plan.due_revision(progress.step) and revise(run, progress)):
                 break
     return True

@@ -302,6 +302,9 @@ def check_names(config: RunConfig) -> None:
 
 def check_source(config: RunConfig, source: Source) -> None:
     """Refuse a network for another kind of input, and a batch larger than the set."""
+    if source.task == "none":
+        columns = f": {', '.join(source.spare)}" if source.spare else ""
+        raise WeftError(f"{config.source} has no target to learn; name its column with --target{columns}")
     wanted = INPUT[source.modality]
     entry = named(config.model)
     if entry.input != wanted and not (isinstance(entry, MLPConfig) and wanted != "text"):
