@@ -14,6 +14,7 @@ from typing import Any
 from weft.data.config import EMBEDDED
 from weft.disk import Damaged
 from weft.errors import WeftError
+from weft.imported import is_import_string
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
@@ -234,8 +235,11 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
     if asked.match == "none":
         return "each at its named size"
     match = asked.match or "params"
-    counts = [candidate.count[match] for candidate in candidates if match in candidate.count]
+    sized = [candidate for candidate in candidates if not is_import_string(candidate.model)]  # others are as they are
+    counts = [candidate.count[match] for candidate in sized if match in candidate.count]
     words = {"params": "parameters", "macs": "multiply-adds"}[match]
+    if not counts:
+        return "each as it is"
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
 
 

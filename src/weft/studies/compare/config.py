@@ -33,7 +33,8 @@ class ComparisonConfig:
     source: Positional[str] = "digits"
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     models: str = "families"
-    """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
+    """Networks separated by commas (names, families such as resnet, package.module:Class), or a preset: families,
+    mixers, gates or sizes."""
     match: Literal["time", "params", "macs", "none"] | None = None
     """Quantity held equal: training time, parameters, multiply-adds, or nothing; by default the time, for the embedded
     sources the parameters."""
