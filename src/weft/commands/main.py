@@ -51,7 +51,7 @@ VERBS = {
 }
 
 COMPUTING = (  # here, with torch
-    "train", "finetune", "probe", "pretrain", "eval", "predict", "export", "inspect", "verify",
+    "train", "finetune", "probe", "pretrain", "eval", "predict", "export", "inspect", "verify", "serve",
 )  # fmt: skip
 
 HELP = """usage: weft VERB [arguments] [--debug]

@@ -24,6 +24,7 @@ from weft.serve.catalogue import Catalogue, NotServed
 from weft.serve.config import ServeConfig
 from weft.serve.metrics import Counted, Metrics
 from weft.serve.models import Models
+from weft.serve.pages import routes as page_routes
 from weft.serve.protection import Protection
 from weft.serve.protocols import api, documentation, health, huggingface, inference_v2
 from weft.serve.protocols.asking import Asking, refusals
@@ -36,7 +37,12 @@ def make_app(config: ServeConfig) -> FastAPI:
         torch.set_num_threads(config.threads)
     catalogue, metrics = Catalogue(config.places()), Metrics()
     models = Models(catalogue, config, metrics)
-    settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes": False, "responses": refusals(401, 403)}
+    settings: dict[str, Any] = {
+        "docs_url": None,
+        "redoc_url": None,
+        "redirect_slashes": False,
+        "responses": refusals(401, 403),
+    }
     app = FastAPI(title="weft", version=__version__, lifespan=lifespan, **settings)
     app.state.config, app.state.catalogue, app.state.models, app.state.ending = config, catalogue, models, False
     asking = Asking(models, Bodies(config.max_body, config.timeout))
@@ -44,6 +50,7 @@ def make_app(config: ServeConfig) -> FastAPI:
         app.include_router(protocol.routes(asking))
     app.include_router(health.routes(app, metrics))
     app.include_router(documentation.routes(app))
+    app.include_router(page_routes(app))
     add_refusals(app)
     app.add_middleware(Protection, config=config)
     app.add_middleware(Counted, metrics=metrics)

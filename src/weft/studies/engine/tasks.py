@@ -128,6 +128,13 @@ def speed_row(row: SpeedRow, scale: str, repeats: int | None) -> MeasuredRow:
     return measure_row(row, scale, repeats or REPEATS)
 
 
+def few_shot(run: Path, source: str, side: int, shots: int) -> list[float]:
+    """For every test row of a source the share of draws in which few rows a class told it right."""
+    from weft.studies.experiments.transfer_tables.few_shot import few_shot_scores
+
+    return few_shot_scores(run, source, side, shots)
+
+
 def do_trials(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path) -> int:
     """Trials of a search, until it has enough; returns how many this worker did."""
     from weft.studies.tune import worker_loop
@@ -149,5 +156,6 @@ WORDS: dict[Callable[..., Any], str] = {
     accuracy_on: "evaluating a network",
     speed_plan: "laying a network out",
     speed_row: "timing a network",
+    few_shot: "learning from few rows",
 }
 """What a worker was doing, for the sentence about one that died."""

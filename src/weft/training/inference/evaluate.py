@@ -156,6 +156,11 @@ def require_there(folder: Path, source: str) -> None:
         )
 
 
+def some_of(classes: list[str]) -> str:
+    """The first of the classes, and how many there are where these are not all."""
+    return ", ".join(classes[:5]) + (f" … of {len(classes)}" if len(classes) > 5 else "")
+
+
 def check(predictor: Predictor, source: Source) -> None:
     """Refuse a source of another kind, with other classes or other columns."""
     modality = "text" if source.modality == "pair" else source.modality
@@ -165,8 +170,8 @@ def check(predictor: Predictor, source: Source) -> None:
         )
     if source.task != predictor.card.task or source.classes != predictor.classes:
         raise WeftError(
-            f"{source.name} has other targets ({source.task}: {', '.join(source.classes[:5])}) than the network "
-            f"({predictor.card.task}: {', '.join(predictor.classes[:5])}); give one with the same"
+            f"{source.name} has other targets ({source.task}: {some_of(source.classes)}) than the network "
+            f"({predictor.card.task}: {some_of(predictor.classes)}); give one with the same"
         )
     known = predictor.transform.columns if isinstance(predictor.transform, VectorTransform) else ()
     if known and list(known) != source.columns:  # a row is told by the places of its numbers alone

@@ -155,6 +155,12 @@ def test_each_candidate_gets_as_much_time_and_as_many_settings_and_nothing_is_do
     assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
     more = compare(replace(QUESTION, seeds=3), tmp_path, "weft compare", said.append)
     assert len(more.jobs) == len(study.jobs) + 2
+    kept = json.loads((tmp_path / FILE).read_text())
+    left_out = kept["chosen"].pop("resnet8_cifar")  # as if there had been no time for it
+    (tmp_path / FILE).write_text(json.dumps(kept))
+    late = compare(QUESTION, tmp_path, "weft compare", said.append)
+    assert json.loads((tmp_path / FILE).read_text())["chosen"]["resnet8_cifar"] == left_out, "it is tried again"
+    assert sorted(job.name for job in late.jobs) == sorted(job.name for job in study.jobs)
 
 
 def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
