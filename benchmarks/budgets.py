@@ -68,7 +68,7 @@ def key_of(source: str, model: str, asked: str) -> str:
 
 def is_good(entry: dict[str, Any]) -> bool:
     """Within bounds, or refused in a sentence before the time was over."""
-    return bool(entry["refused"]) and entry["ratio"] < 1 or abs(entry["ratio"] - 1) <= WITHIN
+    return (bool(entry["refused"]) and entry["ratio"] < 1) or abs(entry["ratio"] - 1) <= WITHIN
 
 
 def in_words(entry: dict[str, Any]) -> str:
