@@ -46,7 +46,13 @@ def comparison(folder: Path, classes: int) -> str:
     dot, place = address(np.zeros((8, 8, 3), np.uint8)), "photos/staffordshire_bull_terrier/IMG_20260101.jpg"
     answer = {"target": 0, "predicted": 1, "confidence": 0.97}
     example = {**answer, "wrong": 9, "of": 16, "picture": dot, "place": place}
-    mistakes = {"candidate": "resnet20_cifar", "seed": 1, "examples": [example] * 5}
+    disputed = {"target": 0, "answers": [0, 1], "confidences": [0.97, 0.5], "place": place}
+    shown = [{**disputed, "picture": dot}, {**disputed, "text": "a long review of a film " * 12}] * 3
+    between = {"names": ["resnet20_cifar", "mlp"], "alone": [12, 7], "apart": 25, "of": 1200, "examples": shown}
+    mistakes = {"candidate": "resnet20_cifar", "seed": 1, "examples": [example] * 5, "disagreement": between}
+    steps = ", ".join(f"{row['name']} 1,024" for row in summary["rows"])
+    summary["story"] = [(4.2, "plan for 15 min, until 12:00:00:"), (754.0, f"steps of a run: {steps}")]
+    summary["guesses"] = ["2 candidates are not shown to be better than a guess in every run: mlp, vit_nano_p4_32."]
     return page.render(summary, mistakes)
 
 

@@ -45,12 +45,9 @@ def run(arguments: Arguments) -> int:
 
         print(compare_two(*arguments.runs))
         return 0
+    from weft.commands import main
     from weft.studies.experiments.registry import show_comparison
 
     folder = arguments.output or default_comparison(arguments.config.source)
-    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), say, show_comparison)
+    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), show_comparison, main.began)
     return 0
-
-
-def say(sentence: str) -> None:
-    print(sentence, flush=True)

@@ -99,7 +99,7 @@ def search(arguments: Arguments, folder: Path) -> int:
 
 def about_winner(run: Path) -> Iterator[str]:
     """The score of the best trial on rows that had no part in the choice, and the command that trains it."""
-    from weft.studies.results.summary import command_of
+    from weft.studies.results.reproduce import command_of
     from weft.training.storage.run_folder import RunFolder
 
     record = RunFolder(run).record() if (run / "record.json").is_file() else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from weft.data.open.bad_rows import refusal
 from weft.data.open.source import Source
 from weft.data.open.splits import Split, spread
 from weft.data.read.decode import BadImage, decode
+from weft.data.show.cautions import fingerprint
 from weft.data.show.suspicions import (
     ROWS,
     Looks,
@@ -220,7 +220,7 @@ def _look(split: Split) -> Look:
     prints, seen, targets = [], [], []
     with ThreadPoolExecutor() as pool:
         for chunk, inputs, values in _chunks(split):
-            prints += [_print(raw) for raw in inputs]
+            prints += [fingerprint(raw) for raw in inputs]
             seen += list(pool.map(lambda pair: _seen(split, *pair), zip(chunk.tolist(), inputs, strict=True)))
             targets.append(values)
     looks = None
@@ -233,11 +233,6 @@ def _chunks(split: Split) -> Iterator[tuple[NDArray[np.int64], Any, NDArray[Any]
     for start in range(0, len(split), CHUNK):
         chunk = np.arange(start, min(start + CHUNK, len(split)))
         yield chunk, *split.read(chunk)
-
-
-def _print(raw: Any) -> int:
-    data = raw if isinstance(raw, bytes) else raw.tobytes() if isinstance(raw, np.ndarray) else str(raw).encode()
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
 def _seen(split: Split, example: int, raw: Any) -> tuple[tuple[int, ...], Any]:

@@ -58,6 +58,7 @@ class Facts:
     classes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     held_out: bool = False  # whether its test rows were held out by seed, for want of a split of their own
+    cautions: list[str] = field(default_factory=list)  # what a reader of its scores has to know first
 
     @property
     def side(self) -> int:
@@ -75,7 +76,7 @@ class Candidate:
     tokens: bool = False
     count: dict[str, int] = field(default_factory=dict)  # parameters and multiply-adds, by formula
     start: str = ""  # the trained network that it starts from, or whose features it reads
-    img_size: int | None = None  # of a trained network, where it is not the comparison's
+    img_size: int | None = None  # where it is not the comparison's
     share: float = 1.0  # of the training rows that it learns from
 
     @property
@@ -213,14 +214,21 @@ def make_candidate(
     )
 
 
-def resized_to(candidate: Candidate, share: float, facts: Facts) -> Candidate | None:
-    """The candidate with a share of its parameters; None where it cannot be had."""
-    budget = share * candidate.count["params"]
+def resized_to(candidate: Candidate, share: float, facts: Facts, side: int | None = None) -> Candidate | None:
+    """The candidate with a share of its parameters, or for images of another side, cut into as many patches; None
+    where it cannot be had."""
+    budget, changes = share * candidate.count["params"], dict(candidate.network)
+    if side is not None:
+        config = fit_to(facts, candidate.model, changes)
+        if isinstance(config, ImageTokensConfig):
+            changes["patch_size"] = config.patch_size * side // facts.side
+        facts = dataclasses.replace(facts, shape={**facts.shape, "img_size": (side, side)})
     try:
-        found = make_candidate(facts, candidate.name, candidate.model, candidate.network, "params", budget)
+        found = make_candidate(facts, candidate.name, candidate.model, changes, "params", budget)
     except WeftError:
         return None
-    return found if found.count["params"] < candidate.count["params"] else None
+    found = dataclasses.replace(found, img_size=side)
+    return found if side is not None or found.count["params"] < candidate.count["params"] else None
 
 
 def fit_to(facts: Facts, model: str, changes: Changes) -> NetworkConfig:

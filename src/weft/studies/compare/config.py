@@ -49,7 +49,7 @@ class ComparisonConfig:
     """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0.
     Where time is held equal: rates and sizes, by successive halving, by default 6."""
     epochs: Positive | None = None
-    """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 300 steps."""
+    """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 200 steps."""
     steps: Count | None = None
     """Batches instead of epochs."""
     controls: bool = True

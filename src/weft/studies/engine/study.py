@@ -62,6 +62,7 @@ class StoredStudy:
     command: str
     notes: list[str]
     overhead: str
+    story: list[tuple[float, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,8 @@ class Study:
     """what its last session took beyond training, as a sentence"""
     trials: list[Job] = field(default_factory=list)
     """short runs by which the learning rates were chosen"""
+    story: list[tuple[float, str]] = field(default_factory=list)
+    """what was planned and what happened, each after so many seconds"""
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
@@ -188,6 +191,7 @@ class Study:
             "command": self.command,
             "notes": self.notes,
             "overhead": self.overhead,
+            "story": self.story,
         }
         write_json(self.folder / "study.json", content)
 

@@ -12,7 +12,8 @@ from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, Say, stop
 from weft.studies.engine.worker import TaskFailed, WorkerDied
-from weft.studies.tune.space import counted, fail_dead_trials, importances, open_search
+from weft.studies.tune.space import counted, fail_dead_trials, open_search
+from weft.studies.tune.trials import summary
 from weft.training.config import RunConfig
 
 ORPHANS = 2.0  # seconds for workers of a search that was killed a moment ago, which end within one
@@ -36,7 +37,7 @@ def tune(
         for worker in pool.workers:
             worker.ask(tasks.do_trials, address, name, config, space, trials, folder / "trials", log=log)
         await_workers(pool, log, search, trials, say)
-    return summary(search, config, trials)
+    return summary(search, config.source, config.model, trials)
 
 
 def await_workers(pool: Pool, log: Path, search: Any, trials: int, say: Say) -> None:
@@ -55,20 +56,3 @@ def await_workers(pool: Pool, log: Path, search: Any, trials: int, say: Say) -> 
         done = len(counted(search))
         raise Interrupted(f"interrupted after {done} of {trials} trials: the same command goes on") from None
     fail_dead_trials(search)
-
-
-def summary(search: Any, config: RunConfig, asked: int) -> dict[str, Any]:
-    """The best settings, all trials, and which settings matter."""
-    trials = search.get_trials(deepcopy=False)
-    complete = [trial for trial in trials if trial.state.name == "COMPLETE"]
-    best = max(complete, key=lambda trial: trial.value, default=None)
-    return {
-        "source": config.source,
-        "model": config.model,
-        "best": None if best is None else {"number": best.number, "value": best.value, "settings": best.params},
-        "states": {state: sum(t.state.name == state for t in trials) for state in ("COMPLETE", "PRUNED", "FAIL")},
-        "trials": [{"number": t.number, "value": t.value, "state": t.state.name, "settings": t.params} for t in trials],
-        "importance": importances(search),
-        "reason": next((t.user_attrs["reason"] for t in trials if "reason" in t.user_attrs), ""),
-        "missing": max(0, asked - len(counted(search))),
-    }

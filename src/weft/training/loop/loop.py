@@ -98,7 +98,8 @@ def update(run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = 
     Returns this rank's share of the loss, the norms if they were to be measured, and whether all was finite (or
     overflowed in fp16 only, which a smaller scale of the loss will mend).
     """
-    run.net.train()
+    if not run.net.training:  # to say it to every layer takes as long as a small one
+        run.net.train()
     device, objective = run.team.device, run.objective
     count = objective.count(batch.targets.to(device), batch.size, run.team.sum)
     parts = micro_batches(batch, run.config.optimisation.grad_accum_steps)

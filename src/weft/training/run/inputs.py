@@ -16,7 +16,7 @@ from torch import Tensor
 from weft.data.batch import noise
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source, open_source
-from weft.data.open.splits import MemorySplit, drawn, spread
+from weft.data.open.splits import drawn, spread
 from weft.data.transform import transforms
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
@@ -231,12 +231,7 @@ def read_source(config: RunConfig) -> Source:
     """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by."""
     source, reading = open_source(config.source, config.reading), config.reading
     if reading.train_fraction < 1:
-        train = source.splits["train"]
-        if not isinstance(train, MemorySplit):
-            raise WeftError(
-                f"--train-fraction works on sources held in memory; {source.name} is streamed (raise --memory)"
-            )
-        source = thinned(source, "train", max(2, round(reading.train_fraction * len(train))))
+        source = thinned(source, "train", max(2, round(reading.train_fraction * len(source.splits["train"]))))
     source = thinned(source, "validation", reading.validation_rows)
     return thinned(source, "test", reading.test_rows)
 

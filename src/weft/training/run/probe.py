@@ -250,17 +250,17 @@ def predicted_memory(run: Run) -> int:
     batch = run.train[0]
     per_example = memory.bytes_per_example(run.core, batch)
     examples = -(-len(batch.index) // parts)
-    return memory.check(run.core, per_example, examples, states(run), parts * run.team.world)
+    return memory.check(run.core, per_example, examples, states(run.config), parts * run.team.world)
 
 
-def states(run: Run) -> int:
+def states(config: AnyConfig) -> int:
     """Tensors that optimiser and moving average keep for each weight."""
-    return STATES.get(run.config.optimisation.opt, 2) + (run.ema is not None)
+    return STATES.get(config.optimisation.opt, 2) + bool(config.optimisation.model_ema_decay)
 
 
 def growth(run: Run) -> float:
     """How many times the checkpoint of step 0 later ones are: that has no optimiser's state and no best weights."""
-    return (2 + states(run)) / (2 if run.ema is not None else 1)
+    return (2 + states(run.config)) / (2 if run.ema is not None else 1)
 
 
 def chosen_rate(run: Run) -> float:
@@ -312,7 +312,7 @@ def expected_seconds(run: Run, step: float) -> float:
 
 def faster_product(run: Run, precision: Precision) -> bool:
     """Whether a format works here and a product of matrices is faster in it: on many CPUs it is ten times slower."""
-    answer = rehearsal.try_format(precision, run.team.device.type)
+    answer = rehearsal.try_format(precision, run.team.device.type, net=run.core)
     note(run, precision, answer)
     return answer.works and answer.ratio < 1
 

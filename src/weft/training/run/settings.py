@@ -190,7 +190,7 @@ def as_stored(config: Config, stored: Any) -> Config:
         return config
     augment = {
         name: getattr(stored.augment, name)
-        for name in ("flip", "crop_padding")
+        for name in ("flip", "crop_padding", "resized_crop")
         if getattr(config.augment, name) is None
     }
     size = config.optimisation.batch_size or stored.optimisation.batch_size
