@@ -17,7 +17,7 @@ COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),
     "how long": ("time", "epochs", "seeds", "trials"),
     "how": ("img_size", "flip", "batch_size"),
-    "where": ("output", "jobs"),
+    "where": ("output", "jobs", "on"),
 }
 
 

@@ -20,6 +20,7 @@ from weft.studies.compare.run_configs import SHARES, run_config, with_batch, wit
 from weft.studies.compare.timed import TimedComparison, fitting_amount, judged_rows
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
@@ -46,7 +47,7 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         except WeftError as error:
             say(f"the report shows no mistakes: {error}")
 
-    with driving(folder), Pool(1 if asked.execution.device == "cuda" else asked.jobs) as pool:
+    with driving(folder), pool_for(asked, folder, by_time, say) as pool:
         before = earlier(folder, say)
         asked = judged_rows(asked) if by_time else asked
         own_side = asked.transform
@@ -80,6 +81,13 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
         if study.jobs:  # else the leaderboard of an earlier session stays as it was
             study.save()
     return study
+
+
+def pool_for(asked: ComparisonConfig, folder: Path, by_time: bool, say: Say) -> Pool:
+    """The workers of a comparison, here or on a cluster."""
+    return open_pool(
+        asked.on, folder, say, asked.jobs, asked.execution.threads, asked.execution.device == "cuda", by_time
+    )
 
 
 def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
