@@ -183,9 +183,8 @@ def plan_comparison(
         if len(candidates) > 3
         else f"on {facts.name}"
     )
-    return Study(
-        folder, title, facts, candidates, jobs, asked.match or "none", budget_words(asked, candidates), command
-    )
+    budget = budget_words(asked, candidates)
+    return Study(folder, title, facts, candidates, jobs, asked.match or "none", budget, command, reuse=asked.reuse)
 
 
 def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
@@ -207,13 +206,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         return study
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
-    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
-    tried = [
-        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
-        for job in study.jobs
-        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
-        for rate in rates(job.config.optimisation.opt, trials)
-    ]
+    tried = trial_jobs(asked, study)
     say(f"{trials} learning rates for each candidate, judged on the validation split")
     run_jobs(study, pool, tried, say)
     best = best_rates(study, tried)
@@ -226,6 +219,17 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
     study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every candidate"], trials=tried)
     study.save()
     return study
+
+
+def trial_jobs(asked: ComparisonConfig, study: Study) -> list[Job]:
+    """Short runs at several rates, as many for every candidate that learns."""
+    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
+    return [
+        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
+        for job in study.jobs
+        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
+        for rate in rates(job.config.optimisation.opt, trials_of(asked))
+    ]
 
 
 def measure_speeds(study: Study, pool: Pool, say: Say) -> None:

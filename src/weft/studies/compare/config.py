@@ -66,6 +66,8 @@ class ComparisonConfig:
     on: str | None = None
     """Where runs are computed: ray, or ray:HOST:PORT, for a Ray cluster that shares the output folder; by default on
     this machine."""
+    reuse: tuple[str, ...] = ()
+    """Folders of studies, comparisons or runs: finished runs there that were asked for the same are taken over."""
     learning_curve: bool = False
     """Also train on 10 and 30 % of the training rows."""
     reading: ReadingConfig = ReadingConfig()

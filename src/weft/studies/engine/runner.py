@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from weft import machine
 from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.studies.engine import tasks
+from weft.studies.engine.shared_runs import take_over
 from weft.studies.engine.study import Job, Study
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 from weft.training.config import RunConfig, is_fitted
@@ -172,6 +173,7 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
 
     `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved.
     """
+    take_over(study, jobs, say)
     waiting = deque(job for job in jobs if not study.done(job))
     total, already = len(jobs), len(jobs) - len(waiting)
     if already:

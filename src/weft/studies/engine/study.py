@@ -128,6 +128,8 @@ class Study:
     """what its last session took beyond training, as a sentence"""
     trials: list[Job] = field(default_factory=list)
     """short runs by which the learning rates were chosen"""
+    reuse: tuple[str, ...] = ()
+    """folders below which finished runs that were asked for the same are taken over"""
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
