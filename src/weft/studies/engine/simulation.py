@@ -86,7 +86,7 @@ def plan_lines(title: str, dry: DryRun, machines: int) -> Iterator[str]:
         paid = count * end / 3600
         mark = "  <" if count == machines else ""
         cost = f"{hours(paid)} paid, cost {paid * dry.price:,.2f}"
-        yield f"  {count:>4} machine{'s' * (count > 1)}: ends after {duration(end)}, {cost}{mark}"
+        yield f"  {count:>4} machine{'s' * (count > 1)}: ends after {clock(end)}, {cost}{mark}"
     yield from schedule_lines(simulate(dry, machines))
 
 
@@ -97,10 +97,15 @@ def schedule_lines(placed: list[Placed]) -> Iterator[str]:
         by_machine[one.machine].append(one)
     yield f"schedule for {len(by_machine)} machine{'s' * (len(by_machine) > 1)}:"
     for machine, ones in sorted(by_machine.items()):
-        named = ", ".join(f"{one.run.name} ({duration(one.begin)}–{duration(one.end)})" for one in ones[:LISTED])
-        last = duration(max(one.end for one in ones))
+        named = ", ".join(f"{one.run.name} ({clock(one.begin)}–{clock(one.end)})" for one in ones[:LISTED])
+        last = clock(max(one.end for one in ones))
         more = f" and {len(ones) - LISTED} more until {last}" if len(ones) > LISTED else ""
         yield f"  machine {machine + 1}: {named}{more}"
+
+
+def clock(seconds: float) -> str:
+    """A time since the beginning: 40 s, 12 min, 3.5 h, 2,150 h."""
+    return f"{seconds:.0f} s" if seconds < 100 else duration(seconds) if seconds < 1e6 else f"{seconds / 3600:,.0f} h"
 
 
 def hours(count: float) -> str:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ class Report:
     """What a node says of itself; `weft` is empty where it has none."""
 
     weft: str
+    code: str
+    """digest of its files: two checkouts of one version may differ"""
     torch: str
     processor: str
     cores: int
@@ -129,31 +132,42 @@ def probe() -> Callable[[str, str], dict[str, Any]]:
     be."""
 
     def look(mark: str, name: str) -> dict[str, Any]:
+        import hashlib
         import importlib.metadata
         import os
+        import pathlib
         import platform
 
+        digest = hashlib.blake2b(digest_size=8)
         try:
             import weft
             from weft import machine
 
             version, processor, cores = weft.__version__, machine.cpu_model(), machine.cores()
+            for file in sorted(pathlib.Path(str(weft.__file__)).parent.rglob("*.py")):
+                digest.update(file.read_bytes())
         except ImportError:
             version, processor, cores = "", platform.processor(), os.cpu_count() or 1
         try:
             torch = importlib.metadata.version("torch")
         except importlib.metadata.PackageNotFoundError:
             torch = ""
-        shared = os.path.isfile(mark)  # noqa: PTH113 (this function has no module to import Path in)
+        shared = pathlib.Path(mark).is_file()
         if shared:
             try:
-                with open(f"{mark}-{name}", "w") as file:  # noqa: PTH123
-                    file.write("seen")
+                pathlib.Path(f"{mark}-{name}").write_text("seen")
             except OSError:
                 shared = False
-        return {"weft": version, "torch": torch, "processor": processor, "cores": cores, "shared": shared}
+        found = {"weft": version, "code": digest.hexdigest(), "torch": torch, "processor": processor}
+        return {**found, "cores": cores, "shared": shared}
 
     return look
+
+
+@lru_cache
+def own_code() -> str:
+    """The digest of the files of weft here."""
+    return str(probe()("", "")["code"])
 
 
 def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equal_time: bool) -> str:
@@ -166,6 +180,8 @@ def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equa
         return f"no weft on {brief_list(without)}; pip install weft=={__version__} there, for the Python that Ray uses"
     if other := [name for name, report in found.items() if report.weft != __version__]:
         return f"weft {found[other[0]].weft} on {brief_list(other)}, {__version__} here; install the same on all nodes"
+    if other := [name for name, report in found.items() if report.code != own_code()]:
+        return f"weft {__version__} on {brief_list(other)} has other files than here; install the same on all nodes"
     if apart := [name for name, report in found.items() if not report.shared]:
         return (
             f"{brief_list(apart)} cannot read and write {folder.resolve()}; choose an --output on a file system that "

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, NodeDiedError, OutOfMemoryError, RayError, TaskCancelledError
+from ray.exceptions import GetTimeoutError, NodeDiedError, OutOfMemoryError, RayError, RayTaskError, TaskCancelledError
 
 from weft import imported
 from weft.errors import WeftError, WorkFailed
@@ -51,6 +51,9 @@ class RayWorker(Worker):
             raise TimeoutError from error
         except TaskCancelledError as error:
             raise TaskFailed("stopped before its first step", refused=True) from error
+        except RayTaskError as error:  # not the task, which answers whatever it raises, but getting it to run
+            last = str(error).strip().rpartition("\n")[2]
+            raise TaskFailed(f"a node could not begin it: {last}", refused=False, details=str(error)) from error
         except RayError as error:
             raise WorkerDied(-signal.SIGKILL, loss(error)) from error
 

@@ -7,6 +7,7 @@ cost grows with its size. The report draws the front, accuracy with its interval
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,15 @@ def plan_front(
     if facts.modality != "image":
         raise WeftError(f"e9 is about images; {facts.name} holds {facts.modality}s: use e10, or weft compare")
     asked = with_batch(asked, facts.rows)
-    study = plan_comparison(asked, folder, command, facts, front_candidates(facts, scale, asked.count()))
-    return asked, study
+    candidates = front_candidates(facts, scale, asked.count())
+    study = plan_comparison(asked, folder, command, facts, candidates)
+    return asked, replace(study, match="none", budget=budget_words(candidates, asked.steps or 1))
+
+
+def budget_words(candidates: list[Candidate], steps: int) -> str:
+    """The sizes for a heading."""
+    counts = [candidate.count["macs"] for candidate in candidates]
+    return f"{min(counts):,} to {max(counts):,} multiply-adds, {steps:,} steps each"
 
 
 def front_candidates(facts: Facts, scale: FamilyScale, amount: float | None) -> list[Candidate]:
