@@ -10,16 +10,18 @@ from weft.studies.engine.shared_runs import take_over
 from weft.studies.engine.study import Job, Study
 from weft.training.config import ExecutionConfig
 
+NETWORK = {"network": {"hidden": (8, 4)}}  # a list once it is written
+
 
 def empty_like(study: Study, folder: Path, reuse: Path) -> Study:
     """A study of the same runs in another folder, where none has been made."""
-    return replace(study, folder=folder, reuse=(str(reuse),))
+    return replace(study, folder=folder, reuse=(str(reuse),), jobs=[changed(job, **NETWORK) for job in study.jobs])
 
 
 def stored(folder: Path) -> Study:
     study = make_study(folder, {"mlp": 0.9, "vit_nano_p4_32": 0.8}, seeds=2)
     for job in study.jobs:
-        study.run_folder(job).write_asked(job.config)
+        study.run_folder(job).write_asked(changed(job, **NETWORK).config)
         (study.run_folder(job).path / "checkpoints").mkdir()
     return study
 
@@ -33,15 +35,15 @@ def test_finished_runs_are_taken_over_without_their_checkpoints(tmp_path: Path) 
     after, said = empty_like(before, tmp_path / "e9", tmp_path / "all"), []
     take_over(after, after.jobs, said.append)
     assert all(after.finished(job) for job in after.jobs) and said[0].startswith("4 runs are taken over")
-    for job in after.jobs:
-        old, new = before.run_folder(job).path, after.run_folder(job).path
+    for job, same in zip(before.jobs, after.jobs, strict=True):
+        old, new = before.run_folder(job).path, after.run_folder(same).path
         assert (old / "record.json").read_bytes() == (new / "record.json").read_bytes()
         assert not (new / "checkpoints").exists() and (old / "checkpoints").exists()
 
 
 def test_where_the_data_lie_and_threads_do_not_matter_and_all_else_does(tmp_path: Path) -> None:
     before = stored(tmp_path / "all" / "e10")
-    first = before.jobs[0]
+    first = changed(before.jobs[0], **NETWORK)
     same = changed(first, source="elsewhere/digits", execution=ExecutionConfig(threads=7))
     others = [
         changed(first, seed=5),

@@ -6,6 +6,7 @@ is copied without its checkpoints: a study's folder stays whole by itself.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -71,7 +72,12 @@ def is_same(job: Job, run: RunFolder) -> bool:
     if type(stored) is not type(job.config) or stored.seed != job.seed or stored.model != job.config.model:
         return False
     asked = as_stored(job.config, stored)
-    return not yaml_file.difference(deciding(stored, asked), asked)
+    return written(deciding(stored, asked)) == written(asked)
+
+
+def written(config: AnyConfig) -> str:
+    """A configuration as a file would have it: there lists and tuples are one."""
+    return json.dumps(yaml_file.to_dict(config), sort_keys=True)
 
 
 def deciding(stored: AnyConfig, asked: AnyConfig) -> AnyConfig:
