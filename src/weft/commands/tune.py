@@ -47,6 +47,10 @@ class Arguments:
     this machine."""
     storage: str | None = None
     """Address of the search, such as postgresql://…; by default a journal file in the output folder."""
+    plan: bool = False
+    """Run nothing: say what the trials would take and cost, and simulate the schedule."""
+    machines: int = 1
+    """For --plan: machines like this one."""
     map: bool = False
     """Instead: train --model A,B at every rate and width and draw the map."""
     output: Path | None = None
@@ -60,6 +64,8 @@ def run(arguments: Arguments) -> int:
         raise WeftError("say what to tune on what: weft tune SOURCE --model NAME")
     if arguments.trials < 1 or (arguments.jobs or 1) < 1:
         raise WeftError("--trials and --jobs must be at least 1")
+    if arguments.plan:
+        return tell_plan(arguments)
     folder = arguments.output or default_output(config)
     require_output(folder)
     return draw_map(config, folder, arguments.on) if arguments.map else search(arguments, folder)
@@ -67,6 +73,19 @@ def run(arguments: Arguments) -> int:
 
 def default_output(config: RunConfig) -> Path:
     return Path("tuning") / f"{name_for(config.source)}-{config.model.replace(',', '-')}"
+
+
+def tell_plan(arguments: Arguments) -> int:
+    """What the search would take, on so many machines."""
+    if arguments.map or arguments.machines < 1:
+        raise WeftError("--plan is of a search on at least one machine; leave out --map")
+    from weft.studies.compare.dry_run import dry_search
+    from weft.studies.engine.simulation import plan_lines
+
+    dry = dry_search(arguments.config, arguments.trials, arguments.jobs)
+    for line in plan_lines(f"a search on {arguments.config.source}", dry, arguments.machines):
+        print(line)
+    return 0
 
 
 def search(arguments: Arguments, folder: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from weft import machine
@@ -19,7 +20,8 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.engine.simulation import DryRun, PlannedRun
 from weft.studies.engine.study import Job, Study
-from weft.training.config import RunConfig, is_fitted, seconds
+from weft.training.config import DurationConfig, RunConfig, is_fitted, seconds
+from weft.training.run.plan import steps_asked
 
 PROBE = 1.0  # seconds for which the steps of a network are timed
 
@@ -56,6 +58,24 @@ def dry_study(study: Study, trials: list[Job], pool: Pool, price: float) -> DryR
     fitted = sum(is_fitted(job.config.model) for job in study.jobs)
     notes = ["the classical baseline, a run of minutes at most, is left out"] if fitted else []
     return DryRun(runs, this_machine(), len(pool.workers), price, notes)
+
+
+def dry_search(config: RunConfig, trials: int, jobs: int | None) -> DryRun:
+    """The trials of a search, each as long as the network at its own settings; those that are stopped early cost less."""
+    with Pool(jobs or 1) as pool:
+        facts = pool.first(tasks.look, config)
+        pool.threads = max(1, pool.cores // len(pool.workers))
+        batch = config.optimisation.batch_size or BATCH
+        config = replace(config, optimisation=replace(config.optimisation, batch_size=batch))
+        steps = steps_asked(config, max(1, facts.rows // batch))
+        if steps is None:
+            took = seconds(config.duration.time or "1s")
+        else:
+            config = replace(config, duration=DurationConfig(steps=steps))
+            took = run_seconds(config, paces_of(pool, [config]))
+    runs = [PlannedRun(f"trial {number}", took) for number in range(trials)]
+    notes = ["as if every trial had the named width and depth, and none was stopped early"]
+    return DryRun(runs, this_machine(), len(pool.workers), config.execution.price_per_hour, notes)
 
 
 def paces_of(pool: Pool, configs: Iterable[RunConfig]) -> dict[str, Pace]:

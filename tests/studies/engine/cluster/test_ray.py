@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import pytest
 from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare.comparison import compare
-from weft.studies.engine import tasks
 from weft.studies.engine.place import open_pool
 from weft.studies.engine.study import Study
 from weft.studies.engine.worker import WorkerDied
@@ -80,21 +79,24 @@ def test_runs_on_a_cluster_are_those_of_one_machine_and_survive_a_node_and_the_d
     assert bits(there) == bits(here)
 
 
-def dies() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def test_a_task_that_always_dies_is_given_up_after_some_tries(cluster: Any, tmp_path: Path) -> None:
     with open_pool(f"ray:{cluster.address}", tmp_path, lambda _: None) as pool:
         worker = pool.workers[0]
-        worker.ask(tasks_that(dies))
+        worker.ask(dying())
         with pytest.raises(WorkerDied, match="in each of 4 tries"):
             worker.answer(60.0)
 
 
-def tasks_that(function: Any) -> Any:
-    """A function that travels whole: nodes know nothing of the tests."""
-    return lambda: function()
+def dying() -> Callable[[], None]:
+    """A task whose process is killed; it travels whole, since nodes know nothing of the tests."""
+
+    def dies() -> None:
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return dies
 
 
 def test_what_the_cluster_cannot_offer_is_said_before_anything_starts(cluster: Any, tmp_path: Path) -> None:
@@ -106,4 +108,4 @@ def test_what_the_cluster_cannot_offer_is_said_before_anything_starts(cluster: A
     with pytest.raises(WeftError, match="no node of the cluster offers a GPU"):
         open_pool(f"ray:{cluster.address}", tmp_path, lambda _: None, gpu=True)
     ray.shutdown()
-    assert not list(tmp_path.iterdir()) and tasks.run_one
+    assert not list(tmp_path.iterdir())
