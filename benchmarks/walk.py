@@ -96,6 +96,7 @@ def follow(words: list[str]) -> Walk:
 
 
 def main() -> None:
+    weft.list_models()  # read from the families' files once, then kept: the first run after a change would count them
     with tempfile.TemporaryDirectory() as folder:
         walk = follow(sys.argv[1:] or [*COMMAND, "--output", f"{folder}/run"])
     crossings = walk.crossings()

@@ -13,8 +13,10 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # where a test has two threads, a waiting one leaves its core alone
-# a shell that starts the tests in the background lets them ignore Ctrl-C, and their processes would inherit that
+# a shell that starts the tests in the background, or nohup, lets them and their processes ignore signals
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # a checkpoint waits for the disk, which no test is about: files are kept in memory where there is plenty
 MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:

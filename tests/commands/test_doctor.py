@@ -59,7 +59,7 @@ def test_it_tries_anew_and_dates_what_was_tried_before(
     dispatch(["doctor", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert "0.50 ×" in found["number formats"]["fp16"]
-    assert found["cache"]["tried before"] == ["format fp16 cpu: 3.00 × the time (2001-09-09)"]
+    assert found["cache"]["tried before"] == ["format fp16 cpu strides: 3.00 × the time (2001-09-09)"]
 
 
 def test_a_cache_that_cannot_be_used_is_told(capsys: pytest.CaptureFixture[str], quick: Path) -> None:

@@ -448,7 +448,7 @@ def test_recipes_state_what_to_expect(capsys: pytest.CaptureFixture[str]) -> Non
         assert measured or "Not measured yet." in text, name
     assert dispatch(["recipes"]) == 0
     assert "digits/mixer" in capsys.readouterr().out
-    assert dispatch(["recipes", "digits/mixer"]) == 0
+    assert dispatch(["recipes", "show", "digits/mixer"]) == 0
     assert "model: mixer_nano_p4_32" in capsys.readouterr().out
 
 

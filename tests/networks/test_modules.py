@@ -30,9 +30,9 @@ def test_copies_and_pickles_compute_the_same(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=["float64", "bfloat16"])
 @pytest.mark.parametrize("name", SMALL)
 def test_other_precisions_train(name: str, dtype: torch.dtype) -> None:
-    if dtype == torch.bfloat16:
-        formats.require("bf16")
     network, inputs = network_and_batch(name)
+    if dtype == torch.bfloat16:
+        formats.require("bf16", network)
     expected = network(**inputs)
     network = network.to(dtype)
     inputs = {key: x.to(dtype) if x.is_floating_point() else x for key, x in inputs.items()}

@@ -87,10 +87,14 @@ def make_study(
 
 
 def finish(
-    study: Study, job: Job, accuracy: float, points: int, examples: int, hard: Any, rng: Any, classes: int
-) -> None:
+    study: Study, job: Job, accuracy: float, points: int = 15, examples: int = 400, hard: Any = None, rng: Any = None,
+    classes: int = 10,
+) -> None:  # fmt: skip
+    """Leave what a run would have left."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    hard = rng.permutation(examples) if hard is None else hard
     path = study.run_folder(job).path
-    path.mkdir(parents=True)
+    path.mkdir(parents=True, exist_ok=True)
     study.run_folder(job).write_asked(job.config)
     target = np.arange(examples, dtype=np.int32) % classes
     wrong = hard[: max(1, round((1 - accuracy) * examples) + int(rng.integers(-1, 2)))]

@@ -111,7 +111,7 @@ def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> N
     )
     plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=1.0, saving=0.5, rest=90.0)
     each = 0.1 + 1.0 / plan.eval_every + 0.5 / 10
-    assert plan.steps == int((90 - 0.5) / each) and plan.limit == 89.5
+    assert plan.steps == round((90 - 0.5) / each) and plan.limit == 89.5
     assert plan.seconds == pytest.approx(plan.steps * each)
     assert plan.cost == pytest.approx(plan.seconds / 3600 * 0.1)
 
@@ -268,6 +268,24 @@ def test_a_plan_that_is_too_slow_is_revised_until_its_time_is_kept():
             assert plan.schedule_step(step) == pytest.approx(places[-1])
     assert passed == pytest.approx(90, rel=0.03) and step < plan.schedule_length == 900
     assert all(after > before for before, after in pairwise(places)) and places[-1] == pytest.approx(900)
+
+
+@pytest.mark.parametrize("evaluation", [0.2, 3.0])
+@pytest.mark.parametrize("step_seconds", [0.05, 2.5, 4.4])
+def test_few_long_steps_and_evaluations_that_take_longer_than_measured_keep_the_time(step_seconds, evaluation):
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="60s"))
+    draft = lifecycle.replace(probe.draft(config, 8, ""), last_evaluations=2.0)
+    rest = 60 - 3 * 0.5  # an evaluation takes half a second in the probe: that of the last step, and two after it
+    plan = probe.schedule(draft, config, step=step_seconds, evaluation=0.5, saving=0.0, rest=rest)
+    step, passed, evaluating = 0, 0.0, 0.0
+    while step < plan.steps:
+        step, passed = step + 1, passed + step_seconds
+        if plan.due_evaluation(step):
+            passed, evaluating = passed + evaluation, evaluating + evaluation
+        if plan.due_revision(step):
+            plan = plan.revision(step, passed, passed - evaluating, evaluating)
+    last_step = evaluation - 0.5 if step % plan.eval_every else 0.0  # its evaluation is planned for by `rest`
+    assert passed - last_step + 2 * evaluation == pytest.approx(60, abs=0.05 * 60)
 
 
 def test_a_plan_without_a_time_is_never_revised():

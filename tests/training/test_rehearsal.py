@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from crashing_machine import environment
 from training.runs import configure, train
 from weft.errors import WeftError
+from weft.networks.registry import create_model
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle, memory, probe, rehearsal
 from weft.training.run.context import Run
@@ -75,6 +78,31 @@ def test_answers_hold_for_one_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -
     assert len(asked) == 2
 
 
+def test_convolutions_are_tried_for_networks_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patches do not overlap: a network of them needs no other layers than products."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr(rehearsal, "ask", lambda words, *_, **__: asked.append(words) or Answer(True))
+    for name in ("vit_pico_p4_32", "resnet18"):
+        rehearsal.try_format("bf16", net=create_model(name))
+    assert ["strides" in words for words in asked] == [False, True]
+
+
+def test_gradients_that_are_left_unwritten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some processors leave those of small maps in bf16."""
+    honest = rehearsal.shrink
+
+    def spoilt(device: torch.device, kind: torch.dtype | None) -> Tensor:
+        gradients = honest(device, None)
+        return gradients if kind is None else gradients.masked_fill(torch.arange(len(gradients)) % 9 == 0, torch.nan)
+
+    monkeypatch.setattr(rehearsal, "exercise", lambda device, kind: torch.ones(3))
+    monkeypatch.setattr(rehearsal, "shrink", spoilt)
+    cpu = torch.device("cpu")
+    assert "stride" in rehearsal.format_answer("bf16", cpu, strides=True).why
+    monkeypatch.setattr(rehearsal, "product", lambda kind, device: 1.0)
+    assert rehearsal.format_answer("bf16", cpu, strides=False).works
+
+
 @pytest.mark.parametrize("code", [-9, -15, 1])
 def test_a_trial_that_somebody_ended_is_tried_again(code: int, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "child", lambda *_: rehearsal.reply(code, "", "no such file"))
@@ -115,7 +143,9 @@ def test_auto_takes_the_fastest_format_that_the_device_has_if_it_is_worth_its_ro
 ) -> None:
     """Formats that are not named have no units here: a product in them is slow."""
     monkeypatch.setattr(probe, "TRY_FORMATS", 0.0)
-    monkeypatch.setattr(rehearsal, "try_format", lambda precision, _: Answer(True, 0.5 if precision in ratios else 9.0))
+    monkeypatch.setattr(
+        rehearsal, "try_format", lambda precision, *_, **__: Answer(True, 0.5 if precision in ratios else 9.0)
+    )
     monkeypatch.setattr(rehearsal, "try_steps", lambda folder, precision, *_: Answer(True, ratios[precision]))
 
     def stop(run: Run, precision: str, seconds: float) -> None:

@@ -52,10 +52,11 @@ def run(arguments: Arguments) -> int:
         return 0
     if arguments.plan:
         return tell_plan(arguments)
+    from weft.commands import main
     from weft.studies.experiments.registry import show_comparison
 
     folder = arguments.output or default_comparison(arguments.config.source)
-    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), say, show_comparison)
+    run_comparison(arguments.config, folder, "weft " + shlex.join(sys.argv[1:]), show_comparison, main.began)
     return 0
 
 
@@ -66,11 +67,7 @@ def tell_plan(arguments: Arguments) -> int:
     from weft.studies.compare.dry_run import dry_comparison
     from weft.studies.engine.simulation import plan_lines
 
-    dry = dry_comparison(arguments.config, say)
+    dry = dry_comparison(arguments.config, print)
     for line in plan_lines(f"a comparison on {arguments.config.source}", dry, arguments.machines):
         print(line)
     return 0
-
-
-def say(sentence: str) -> None:
-    print(sentence, flush=True)

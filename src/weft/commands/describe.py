@@ -13,6 +13,7 @@ from weft.networks.registry import configured
 from weft.training.config import Overrides
 
 if TYPE_CHECKING:
+    from weft.networks.config import NetworkConfig
     from weft.networks.measure.description import Description
 
 
@@ -31,6 +32,9 @@ class Arguments:
     """Number of outputs; 0 for none."""
     network: Overrides = field(default_factory=dict)
     """Changes to the network's configuration, as pairs: --network depth=12 mixer=identity"""
+    gpu: int | None = None
+    """Also predict the time of a forward pass and a training step of so many examples on three common GPUs, by the
+    roofline: bounds that nothing was measured for."""
     json: bool = False
     """Print JSON."""
 
@@ -47,11 +51,36 @@ def run(arguments: Arguments) -> None:
     config = configured(arguments.name, **changes)
     from weft.networks.measure.description import describe  # torch: only once the arguments are known to be good
 
+    if arguments.gpu is not None and arguments.gpu < 1:
+        raise WeftError("--gpu takes the number of examples in a batch, such as 128")
     description = describe(config)
+    predictions = [] if arguments.gpu is None else on_gpus(config, arguments.gpu)
     if arguments.json:
-        print(json.dumps(description.as_dict()))
+        print(json.dumps({**description.as_dict(), "gpus": predictions}))
     else:
         show(arguments.name, description)
+        for sentence in predicted_sentences(predictions, arguments.gpu):
+            print(sentence)
+
+
+def on_gpus(config: NetworkConfig, batch: int) -> list[dict[str, Any]]:
+    """Predicted seconds of a forward pass and of a training step, a device each."""
+    from weft.networks.measure.roofline import DEVICES, forward_operations, predicted, step_operations
+
+    forward, step = forward_operations(config, batch), step_operations(config, batch)
+    return [{"name": gpu.name, "forward": predicted(forward, gpu), "step": predicted(step, gpu)} for gpu in DEVICES]
+
+
+def predicted_sentences(predictions: list[dict[str, Any]], batch: int | None) -> list[str]:
+    """What the roofline says, and that it is a prediction."""
+    if not predictions or batch is None:
+        return []
+    head = f"predicted by the roofline for {batch} examples, not measured (real kernels take 1.3 to 2 times as long):"
+    return [head] + [
+        f"  {found['name']}: forward {1000 * found['forward']:.2g} ms, training step {1000 * found['step']:.2g} ms, "
+        f"{batch / found['step']:,.0f} examples a second"
+        for found in predictions
+    ]
 
 
 def show(name: str, description: Description) -> None:

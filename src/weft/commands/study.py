@@ -12,11 +12,12 @@ from tyro.conf import Positional
 
 from weft.disk import require_output
 from weft.errors import WeftError, nearest
-from weft.studies.experiments.registry import STUDIES, Entry, Request, find
+from weft.studies.experiments.registry import PRETRAINING, STUDIES, Entry, Request, find
 from weft.training.config import seconds
 from weft.training.storage.run_folder import name_for
 
 USUAL = ("studies", "comparisons", "runs")  # folders that the commands write to
+LOCAL = ("e1", "e2", "e3", "e8")  # studies that know no other machine
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,15 @@ class Arguments:
     seeds: int | None = None
     """Runs of each candidate, or timings of each row of e2; by default the study's own number."""
     steps: int | None = None
-    """Batches of each run (of each pre-training run in e4 to e7); by default the study's own number."""
+    """Batches of each run (of each pre-training run in e3 to e8); by default the study's own number."""
     scale: str = "cpu"
-    """For e2, e4 to e7, e9 and e10: smoke (a minute), cpu (half an hour, or at most two, on two cores) or paper (the
-    published shapes; e2 has them at cpu)."""
+    """For e2 to e10: smoke (a minute), cpu (half an hour, or at most two, on two cores) or paper (the published shapes;
+    e2 has them at cpu)."""
     pretrain_time: str | None = None
-    """For e4 to e7: time of a pre-training run, such as 7m, on the mean over the rows, instead of --steps."""
+    """For e3 to e8: time of a pre-training run, such as 7m, on the mean over the rows, instead of --steps."""
     tasks: tuple[str, ...] = ()
-    """For e5 to e7: sources to fine-tune on, such as folders of SST-2 and MNLI; by default the corpus, if labelled."""
+    """For e3 and e5 to e8: sources to fine-tune on, such as folders of photographs, or of SST-2 and MNLI; by default
+    the source itself, if labelled."""
     encoder: str | None = None
     """For e6 and e7: folder of a trained encoder; by default a small BERT is pre-trained on the corpus."""
     on: str | None = None
@@ -137,10 +139,12 @@ def check_flags(arguments: Arguments, entry: Entry) -> None:
     """Refuse what contradicts itself, or belongs to other studies."""
     if arguments.steps is not None and arguments.pretrain_time is not None:
         raise WeftError("--steps and --pretrain-time contradict each other; give one of them")
-    if arguments.on is not None and arguments.name in ("e1", "e2"):
-        raise WeftError(f"{arguments.name} is about this machine, or about none; leave out --on")
-    if not entry.text and (arguments.pretrain_time or arguments.tasks or arguments.encoder):
-        raise WeftError(f"--pretrain-time, --tasks and --encoder are for e4 to e7; {arguments.name} does not know them")
+    if arguments.on is not None and arguments.name in LOCAL:
+        raise WeftError(f"{arguments.name} is computed on this machine alone; leave out --on")
+    for name in PRETRAINING:
+        if getattr(arguments, name) and name not in entry.flags:
+            users = ", ".join(study for study, other in STUDIES.items() if name in other.flags)
+            raise WeftError(f"--{name.replace('_', '-')} is for {users}; {arguments.name} does not know it")
     if entry.scales and arguments.scale not in entry.scales:
         raise WeftError(
             f"{arguments.name} has no scale {arguments.scale!r}; {nearest(arguments.scale, entry.scales)} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
@@ -16,7 +16,6 @@ from weft.studies.tune.space import USUAL, parse_space
 from weft.training.config import RunConfig
 from weft.training.storage.run_folder import name_for
 
-ENOUGH = 10  # trials a setting from which on its importance is more than a hint
 COMMON = {
     "what": ("source", "model", "space", "map"),
     "how long": ("trials", "epochs", "steps"),
@@ -92,25 +91,27 @@ def search(arguments: Arguments, folder: Path) -> int:
     """Carry out a search and show its best settings."""
     space = parse_space(arguments.space)
     configured(arguments.config.model)
-    from weft.report.tuning import render_search
+    from weft.report.tuning import caveat, render_search, settings_in_words
     from weft.studies.tune.driver import tune
 
     count, workers = arguments.trials, arguments.jobs or (1 if arguments.on is None else None)
     found = tune(arguments.config, space, count, folder, arguments.storage, workers, print, arguments.on)
-    write(folder, render_search(found))
     if found["best"] is None:
+        write(folder, render_search(found))
         why = f": {found['reason']}" if found["reason"] else ""
         raise WorkFailed(f"no trial finished{why} (see {folder / 'log.txt'})")
     best = found["best"]
+    winner = list(about_winner(folder / "trials" / f"trial-{best['number']:04d}"))
+    write(folder, render_search(found, winner))
     print(
         f"best of {sum(found['states'].values())} trials: {best['value']:.4f} on the validation split with "
         f"{settings_in_words(best['settings'])}"
     )
     if found["importance"]:
-        print(f"share of the result's variance that a setting explains{caveat(found)}:")
+        print(f"share of the result's variance that a setting explains, {caveat(found)}:")
     for name, share in found["importance"].items():
         print(f"  {name:<14}{'█' * round(30 * share)} {share:.0%}")
-    for line in about_winner(folder / "trials" / f"trial-{best['number']:04d}"):
+    for line in winner:
         print(line)
     print(f"report: {folder / 'tuning.html'}")
     if found["missing"]:
@@ -118,23 +119,9 @@ def search(arguments: Arguments, folder: Path) -> int:
     return 0
 
 
-def settings_in_words(settings: dict[str, Any]) -> str:
-    """Settings with their values; a width is a factor."""
-    shown = {name: f"{value:.3g}" if isinstance(value, float) else str(value) for name, value in settings.items()}
-    return ", ".join(f"{n} {value}{' times the named width' if n == 'width' else ''}" for n, value in shown.items())
-
-
-def caveat(found: dict[str, Any]) -> str:
-    """How far the importance of settings can be relied on: a forest is fitted to the trials, and few tell little."""
-    done, settings = found["states"]["COMPLETE"], len(found["importance"])
-    if done >= ENOUGH * settings:
-        return f", from {done} trials"
-    return f", a hint at best from {done} trials; {ENOUGH} a setting ({ENOUGH * settings}) would tell more"
-
-
 def about_winner(run: Path) -> Iterator[str]:
     """The score of the best trial on rows that had no part in the choice, and the command that trains it."""
-    from weft.studies.results.summary import command_of
+    from weft.studies.results.reproduce import command_of
     from weft.training.storage.run_folder import RunFolder
 
     record = RunFolder(run).record() if (run / "record.json").is_file() else None

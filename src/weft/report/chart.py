@@ -13,6 +13,7 @@ from weft.report.words import text, width
 from weft.terminal import for_page
 
 FEW = 12  # whole numbers along an axis that all have a tick
+STEP, WIDEST = 20, 100  # pixels from one class of widths to the next, and how many there are
 WIDTH, HEIGHT = 420.0, 290.0  # of a chart: on a phone its letters are hardly smaller, on a wide page two stand abreast
 
 
@@ -106,9 +107,15 @@ class Plane:
 
 
 def picture(wide: float, high: float, content: str, alternative: str, kind: str = "chart") -> str:
-    """An SVG element that scales with the page; `--wide` tells the style sheet how wide its letters want it."""
-    box = f'viewBox="0 0 {wide:.0f} {high:.0f}" style="--wide:{wide:.0f}px"'
-    return f'<svg class="{kind}" {box} role="img" aria-label="{for_page(alternative)}">{content}</svg>'
+    """An SVG element that scales with the page; a class such as w21 tells the style sheet how wide its letters want it,
+    as pages of a server may have no styles but those of their sheet."""
+    named = f'class="{kind} w{min(WIDEST, math.ceil(wide / STEP))}" viewBox="0 0 {wide:.0f} {high:.0f}"'
+    return f'<svg {named} role="img" aria-label="{for_page(alternative)}">{content}</svg>'
+
+
+def width_classes() -> str:
+    """The part of the style sheet that has these classes."""
+    return "".join(f".w{number}{{--wide:{STEP * number}px}}" for number in range(1, WIDEST + 1)) + "\n"
 
 
 def room_for(ticks: Iterable[str]) -> float:

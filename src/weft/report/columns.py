@@ -18,6 +18,7 @@ class Column:
     higher: bool
     write: Callable[[float], str]
     log: bool = True  # whether a chart's axis for it is logarithmic
+    drawn: bool = True  # whether charts have it
     help: str = ""
 
 
@@ -61,6 +62,10 @@ def columns(metric: str, tokens: bool = False, steps: bool = False) -> list[Colu
     title = {"accuracy": "Accuracy", "r2": "R²"}.get(metric, metric)
     return [
         Column("score", title, True, write, log=False, help="mean on the test split, with its 95 % interval"),
+        Column(
+            "balanced_accuracy", "Balanced", True, share, drawn=False, help="mean over the classes of their accuracy"
+        ),
+        Column("macro_f1", "Macro-F1", True, lambda v: f"{v:.3f}", drawn=False, help="mean over the classes"),
         *([Column("steps", "Steps", False, lambda v: f"{v:,.0f}", help="of one training run")] if steps else []),
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),

@@ -15,7 +15,8 @@ from weft.report.columns import Column, Row, columns, uneven, written
 from weft.terminal import CsvWriter
 
 WIDE = 150
-NARROW = ("score", "steps", "parameters", "latency", "core_seconds")  # what 80 characters have room for
+NARROW = ("score", "steps", "parameters", "latency", "core_seconds")  # what 80 characters have room for, mostly
+LEAST = ("score", "steps")  # what is shown however narrow it is: names are not cut for more
 STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters", "macs", "train_speed", "speed",
           "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps",
           "balanced_accuracy", "macro_f1")  # fmt: skip
@@ -29,15 +30,14 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
         for failure in row["failures"]:
             where = f" ({failure['log']})" if failure["log"] else ""
             console.print(f"{row['name']}, seed {failure['seed']}: {failure['reason']}{where}", style="red")
-    guesses = summary.get("guesses", [])
-    for sentence in guesses:  # before anything is concluded from them
+    for sentence in [*summary.get("cautions", []), *summary.get("guesses", [])]:  # before anything is concluded
         console.print(f"note: {sentence}", style="yellow")
     for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:
         if sentence:
             console.print(f"• {sentence}")
     for one in [*summary.get("settling", []), *summary.get("more_rows", [])]:
         console.print(f"  {one['sentence']}", style="dim")
-    for problem in [problem for problem in summary["problems"] if problem not in guesses]:
+    for problem in summary["problems"]:
         console.print(f"note: {problem}", style="yellow")
 
 
@@ -59,10 +59,25 @@ def cell_table(summary: dict[str, Any], width: int = 80) -> tuple[list[str], lis
     every = columns(summary["metric"], tokens, uneven(summary["rows"]))
     known = [column for column in every if width >= WIDE or column.key in NARROW]
     if own := summary.get("own_metric"):
+        known = [column for column in known if column.key != own]
         known.insert(1, Column(own, own, True, lambda value: f"{value:.4f}"))
+    while (
+        (made := cut_into_cells(known, summary["rows"])) and total_width(*made) > width and known[-1].key not in LEAST
+    ):
+        known.pop()
+    return made
+
+
+def cut_into_cells(known: list[Column], rows: list[Row]) -> tuple[list[str], list[list[str]]]:
     titles = itertools.chain.from_iterable(headings(column) for column in known)
-    lines = [[row["name"], *itertools.chain.from_iterable(cells_of(c, row) for c in known)] for row in summary["rows"]]
+    lines = [[row["name"], *itertools.chain.from_iterable(cells_of(c, row) for c in known)] for row in rows]
     return ["candidate", *titles], lines
+
+
+def total_width(titles: list[str], lines: list[list[str]]) -> int:
+    """Characters of a line, with one between two columns on either side."""
+    widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def headings(column: Column) -> list[str]:

@@ -34,6 +34,7 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, t
 MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
 QUICK_STRENGTHS, QUICK_ROWS = (0.1, 1.0, 10.0), 10_000  # of the one beside a single run, which takes seconds
 QUICK_SIDE = 96  # px of its images
+PROBED = 200  # training rows that tell how long all of them will take
 TRAINED_STRENGTHS = (1e-3, 1e-2, 1e-1)  # on the standardised features of a trained network
 UNKNOWN = -50.0  # log-probability of a class that a model does not know
 SPACED = 0.02  # of the letters of a text are spaces, at least, where words can be told apart
@@ -117,6 +118,20 @@ def quick_score(source: Source, transform: Transform, metric: str | None) -> flo
         model, _ = best_model(features, targets, task, metric, QUICK_STRENGTHS)
     found = outputs_and_targets(answers(model, features["test"], task, len(source.classes)), targets["test"])
     return score(metric or HEADLINE[task], task, *found)
+
+
+def seconds_per_row(source: Source, transform: Transform, rows: int = PROBED) -> float:
+    """How long the baseline takes for a training row, from a few of them; 0 where they do not tell."""
+    began = time.perf_counter()
+    found = {role: examples(source.splits[role], rows) for role in ROLES}
+    inputs, targets = {role: x for role, (x, _) in found.items()}, {role: y for role, (_, y) in found.items()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a fit is not quite done after so many steps
+            best_model(featurise(inputs, source.modality, transform)[0], targets, source.task)
+    except ValueError:  # of scikit-learn: no words at all, or one class among the rows
+        return 0.0
+    return (time.perf_counter() - began) / len(targets["train"])
 
 
 def examples(split: Split, most: int | None) -> tuple[Any, NDArray[Any]]:

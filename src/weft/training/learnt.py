@@ -4,6 +4,7 @@ Classes: the Matthews correlation of answers and targets, which is 0 for whateve
 however unequal the classes are. Numbers: the share of the squared error of the training mean that is gone. Words: the
 perplexity beside that of guessing words by their frequency. Each with a 95 % interval over the examples, and learnt is
 what the whole interval says. Two classes may also be told apart by their probabilities, though one is always answered.
+What is read from records needs no torch.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from weft.nn.losses import Task
-from weft.training.metrics import class_probabilities, matthews_from, matthews_of
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from weft.nn.losses import Task
 
 REPEATS = 400  # draws of a bootstrap: the tenth from either end bounds 95 %
 SIGMAS = 1.96
@@ -50,6 +52,8 @@ def judge_answers(
     task: Task, answers: Tensor, targets: Tensor, classes: Sequence[str], centre: float, rows: str = "validation rows"
 ) -> Learnt:
     """Judge answers (n, K), or (n, 1) for binary and regression, to targets (n,); `centre` is the training mean."""
+    from weft.training.metrics import class_probabilities  # loads torch
+
     if task == "regression":
         predicted, wanted = (value.double().flatten().numpy() for value in (answers, targets))
         return judge_numbers(predicted, wanted, centre, rows)
@@ -81,6 +85,19 @@ def judge_confusion(counts: Any, classes: Sequence[str] = (), rows: str = "test 
         only = repr(classes[said[0]]) if len(classes) > said[0] else f"class {said[0]}"
         sides = f"every answer to the {total:,} {rows} is {only}"
     return made("matthews", value, low, high, 0.0, total, low > 0, sides)
+
+
+def matthews_of(confusion: NDArray[Any]) -> float:
+    """Correlation of answers with targets, in [-1, 1], of how often each true class (down) got each answer (across)."""
+    counts = np.asarray(confusion, dtype=np.float64)
+    return matthews_from(float(np.trace(counts)), counts.sum(1), counts.sum(0))
+
+
+def matthews_from(right: float, true: NDArray[Any], said: NDArray[Any]) -> float:
+    """The same of the number of right answers, and how often each class occurs (K,) and is answered (K,)."""
+    total = true.sum()
+    spread = (total**2 - (true**2).sum()) * (total**2 - (said**2).sum())
+    return float((right * total - true @ said) / math.sqrt(spread)) if spread > 0 else 0.0
 
 
 def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:

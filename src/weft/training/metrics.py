@@ -18,6 +18,7 @@ from torch import Tensor
 from weft import imported
 from weft.errors import WeftError, nearest
 from weft.nn.losses import Task
+from weft.training.learnt import matthews_of
 
 HEADLINE = {"binary": "accuracy", "classes": "accuracy", "regression": "r2"}
 
@@ -120,19 +121,6 @@ def _matthews(targets: Values, predictions: Values) -> float:
     """Correlation of answers with targets, in [-1, 1]: 0 for a constant answer (Gorodkin 2004 for many classes)."""
     size = int(max(targets.max(initial=0), predictions.max(initial=0))) + 1
     return matthews_of(np.bincount(targets * size + predictions, minlength=size * size).reshape(size, size))
-
-
-def matthews_of(confusion: Values) -> float:
-    """The same of how often each true class (down) got each answer (across)."""
-    counts = np.asarray(confusion, dtype=np.float64)
-    return matthews_from(float(np.trace(counts)), counts.sum(1), counts.sum(0))
-
-
-def matthews_from(right: float, true: Values, said: Values) -> float:
-    """The same of the number of right answers, and how often each class occurs (K,) and is answered (K,)."""
-    total = true.sum()
-    spread = (total**2 - (true**2).sum()) * (total**2 - (said**2).sum())
-    return float((right * total - true @ said) / math.sqrt(spread)) if spread > 0 else 0.0
 
 
 def _balanced_accuracy(targets: Values, predictions: Values) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from studies.fabricated import make_study, record
 from weft.disk import Damaged
@@ -274,13 +275,48 @@ def test_no_better_than_a_guess_is_said_first_and_nothing_of_it_advised(tmp_path
         if content["config"]["model"] == "mlp":
             path.write_text(json.dumps(content | {"learnt": told, "wall_seconds": 0.001}))
     summary = summarise(collect(tmp_path))
-    assert summary["problems"][0].startswith("mlp") and "not learnt anything" in summary["guesses"][0]
+    assert summary["guesses"][0].startswith("mlp") and "not learnt anything" in summary["guesses"][0]
     assert "mlp" not in summary["recommendation"] and summary["recommendation"].startswith("Use ")
     show(summary)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.index("it has not learnt anything") < printed.index("• Use ")
     changed(tmp_path, learnt=told)
-    assert summarise(collect(tmp_path))["recommendation"].startswith("No recommendation: no candidate has been shown")
+    summary = summarise(collect(tmp_path))
+    assert summary["recommendation"].startswith("No recommendation: no candidate has been shown")
+    assert len(summary["guesses"]) == 1 and "mlp, vit_nano_p4_32, lenet5" in summary["guesses"][0], "one short sentence"
+    assert len(summary["guess_details"]) == 3
+
+
+@pytest.mark.parametrize("width", [70, 80, 200])
+def test_names_are_not_cut_for_the_columns_beside_them(tmp_path: Path, width: int):
+    names = ["mlp@efficientnet_lite0_finetuned_once", "mlp", "hog+logistic"]
+    make_study(tmp_path, dict.fromkeys(names, 0.9))
+    file = io.StringIO()
+    show(summarise(collect(tmp_path)), Console(file=file, width=width))
+    lines = file.getvalue().splitlines()
+    assert all(any(line.startswith(name) for line in lines) for name in names) and "95 % interval" in lines[0]
+
+
+def test_runs_on_a_source_that_was_changed_meanwhile_do_not_count(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9, "lenet5": 0.8})
+    path = study.run_folder(study.jobs[0]).path / "record.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"source": {**content["source"], "fingerprint": "e" * 32}}))
+    summary = summarise(collect(tmp_path))
+    row = next(row for row in summary["rows"] if row["name"] == "mlp")
+    assert row["seeds"] == 2 and "changed meanwhile" in row["failures"][0]["reason"]
+    assert any("changed meanwhile" in problem for problem in summary["problems"])
+
+
+def test_what_a_reader_must_know_first_stands_before_the_verdicts(tmp_path: Path, capsys):
+    make_study(tmp_path, {"mlp": 0.9, "resnet20_cifar": 0.5})
+    content = json.loads((tmp_path / "study.json").read_text())
+    content["facts"]["cautions"] = ["7 of 400 test rows occur in the training split, so scores come out too high."]
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    show(draw_report(tmp_path))
+    printed, page = " ".join(capsys.readouterr().out.split()), (tmp_path / "report.html").read_text()
+    assert printed.index("7 of 400 test rows") < printed.index("• convolution")
+    assert page.index("7 of 400 test rows") < page.index('id="verdicts-title"')
 
 
 def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):

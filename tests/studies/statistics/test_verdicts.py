@@ -31,6 +31,17 @@ def test_three_seeds_are_preliminary():
     assert "preliminary: 3 seeds, 5 are needed" in verdict.sentence
 
 
+@pytest.mark.parametrize(("repetitions", "preliminary"), [(1, True), (2, False)])
+def test_a_single_repetition_of_folds_is_preliminary(repetitions: int, preliminary: bool):
+    pair = [
+        candidate("vit", "attention", 0.95, repetitions, folds=5),
+        candidate("m", "mlp", 0.80, repetitions, folds=5),
+    ]
+    (verdict,) = answer(pair, "points", "none")
+    assert verdict.shown and verdict.preliminary == preliminary
+    assert ("1 repetition of a cross-validation, 2 are needed" in verdict.sentence) == preliminary
+
+
 def test_one_seed_speaks_of_two_networks_alone():
     (verdict,) = answer([candidate("vit", "attention", 0.95, 1), candidate("mixer", "mlp", 0.80, 1)], "points", "none")
     assert verdict.adjusted < 0.05 and verdict.alone
@@ -58,7 +69,7 @@ def test_a_baseline_that_no_seed_changes_may_be_beaten_with_seeds_of_the_other_a
 def test_one_repetition_of_five_folds_is_five_networks():
     pair = [candidate("vit", "attention", 0.95, 1, folds=5), candidate("mlp", "mlp", 0.80, 1, folds=5)]
     (verdict,) = answer(pair, "points", "none")
-    assert verdict.shown and not verdict.alone and not verdict.preliminary
+    assert verdict.shown and not verdict.alone
 
 
 def test_what_was_trained_before_is_asked_about_once_and_kept_out_of_the_rest():

@@ -11,9 +11,9 @@ import pytest
 from optuna.trial import TrialState
 
 from weft.commands.main import dispatch
-from weft.commands.tune import caveat
 from weft.errors import WeftError
 from weft.networks.registry import configured
+from weft.report.tuning import caveat
 from weft.studies.tune.driver import tune
 from weft.studies.tune.space import apply, counted, fail_dead_trials, open_search, open_storage, parse_space, usable
 from weft.training.config import DurationConfig, RunConfig
@@ -155,5 +155,5 @@ def test_what_a_search_prints_is_explained(tmp_path: Path, capsys: pytest.Captur
     assert "on the test split, which had no part in the choice: accuracy 0." in printed
     command = printed.partition("train it anew: ")[2].partition(" the network: ")[0]
     assert command.startswith("weft train digits --model mlp --network") and "--lr 0.0" in command
-    assert caveat({"states": {"COMPLETE": 6}, "importance": {"lr": 0.5, "width": 0.5}}).startswith(", a hint at best")
-    assert caveat({"states": {"COMPLETE": 20}, "importance": {"lr": 0.5, "width": 0.5}}) == ", from 20 trials"
+    assert caveat({"states": {"COMPLETE": 6}, "importance": {"lr": 0.5, "width": 0.5}}).startswith("a hint at best")
+    assert caveat({"states": {"COMPLETE": 20}, "importance": {"lr": 0.5, "width": 0.5}}) == "from 20 trials"

@@ -6,7 +6,6 @@ No torch here: a candidate is a name in the registry with changes to its configu
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -58,6 +57,7 @@ class Facts:
     classes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     held_out: bool = False  # whether its test rows were held out by seed, for want of a split of their own
+    cautions: list[str] = field(default_factory=list)  # what a reader of its scores has to know first
 
     @property
     def side(self) -> int:
@@ -75,7 +75,7 @@ class Candidate:
     tokens: bool = False
     count: dict[str, int] = field(default_factory=dict)  # parameters and multiply-adds, by formula
     start: str = ""  # the trained network that it starts from, or whose features it reads
-    img_size: int | None = None  # of a trained network, where it is not the comparison's
+    img_size: int | None = None  # where it is not the comparison's
     share: float = 1.0  # of the training rows that it learns from
 
     @property
@@ -132,19 +132,21 @@ def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
             raise WeftError(f"{facts.name} holds vectors, which have no tokens to mix; use --models families")
         return list(PRESETS[models](facts))
     names = [name.strip() for name in models.split(",") if name.strip()]
+    members = {name: (name, model, changes) for name, model, changes in families(facts)}
     for name in names:
-        if name not in REGISTRY and not is_import_string(name):
-            known = [*PRESETS, *REGISTRY]
+        if name not in REGISTRY and name not in members and not is_import_string(name):
+            known = [*PRESETS, *members, *REGISTRY]
             raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
-        if REGISTRY[name].input != facts.modality and (name != "mlp" or facts.modality == "text"):
-            fitting = ", ".join(model for _, model, _ in families(facts))
+        taken = facts.modality if name in members else configured(name).input
+        if taken != facts.modality:
+            fitting = ", ".join(model for _, model, _ in members.values())
             raise WeftError(
-                f"{name} takes {REGISTRY[name].input} inputs, but {facts.name} holds {facts.modality} inputs; "
+                f"{name} takes {taken} inputs, but {facts.name} holds {facts.modality} inputs; "
                 f"networks for them: {fitting}"
             )
     if not names or len(set(names)) < len(names):
         raise WeftError(f"--models takes different names separated by commas, or a preset, not {models!r}")
-    return [(name, name, {}) for name in names]
+    return [members.get(name, (name, name, {})) for name in names]
 
 
 def controls(facts: Facts) -> list[tuple[str, str, Changes]]:
@@ -181,7 +183,10 @@ def make_candidates(
                 told.append(f"left out: {error}")
                 continue
             candidates.append(made)
-            if amount and match in MEASURES and abs(made.count[match] / amount - 1) > TOLERANCE:
+            if match in MEASURES and is_import_string(model):
+                words = f"{made.count[match]:,} {MEASURES[match][1]}"
+                told.append(f"{made.name} is not weft's and cannot be sized: it enters as it is, with {words}")
+            elif amount and match in MEASURES and abs(made.count[match] / amount - 1) > TOLERANCE:
                 told.append(f"{made.name} has {made.count[match]:,} {MEASURES[match][1]}: the nearest to {amount:,.0f}")
     if refusals and not any(candidate.group != "control" for candidate in candidates):
         raise refusals[0]
@@ -196,11 +201,8 @@ def make_candidate(
     """One network, sized to the data and to the budget; `network` holds what differs from the named size."""
     try:
         named = fit_to(facts, model, changes)
-        if isinstance(named, ForeignConfig) and match in MEASURES:
-            warnings.warn(f"{name} is not weft's and cannot be sized; it enters as it is", stacklevel=2)
-            config: NetworkConfig = named
-        else:
-            config = solve(named, match, budget) if match in MEASURES and budget else named
+        sized = match in MEASURES and budget and not isinstance(named, ForeignConfig)
+        config = solve(named, match, budget) if sized and budget else named
     except Unmatched as error:
         raise WeftError(f"{name} {error}") from error
     except WeftError as error:
@@ -213,14 +215,21 @@ def make_candidate(
     )
 
 
-def resized_to(candidate: Candidate, share: float, facts: Facts) -> Candidate | None:
-    """The candidate with a share of its parameters; None where it cannot be had."""
-    budget = share * candidate.count["params"]
+def resized_to(candidate: Candidate, share: float, facts: Facts, side: int | None = None) -> Candidate | None:
+    """The candidate with a share of its parameters, or for images of another side, cut into as many patches; None
+    where it cannot be had."""
+    budget, changes = share * candidate.count["params"], dict(candidate.network)
+    if side is not None:
+        config = fit_to(facts, candidate.model, changes)
+        if isinstance(config, ImageTokensConfig):
+            changes["patch_size"] = config.patch_size * side // facts.side
+        facts = dataclasses.replace(facts, shape={**facts.shape, "img_size": (side, side)})
     try:
-        found = make_candidate(facts, candidate.name, candidate.model, candidate.network, "params", budget)
+        found = make_candidate(facts, candidate.name, candidate.model, changes, "params", budget)
     except WeftError:
         return None
-    return found if found.count["params"] < candidate.count["params"] else None
+    found = dataclasses.replace(found, img_size=side)
+    return found if side is not None or found.count["params"] < candidate.count["params"] else None
 
 
 def fit_to(facts: Facts, model: str, changes: Changes) -> NetworkConfig:

@@ -5,19 +5,26 @@ The parent process holds no torch: workers look at the data, time steps, train, 
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from weft.data.config import EMBEDDED
 from weft.disk import Damaged
 from weft.errors import WeftError
+from weft.imported import is_import_string
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.config import ComparisonConfig, decided
+from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
-from weft.studies.compare.run_configs import SHARES, run_config, with_batch, with_fraction
-from weft.studies.compare.timed import TimedComparison, fitting_amount, judged_rows
+from weft.studies.compare.run_configs import BATCH, SHARES, run_config, with_batch, with_fraction
+from weft.studies.compare.timed.clock import Clock
+from weft.studies.compare.timed.session import Finish, Session
+from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
+from weft.studies.compare.timed.stages import carry_out
+from weft.studies.compare.timed.state import judged_rows, read_state
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.place import open_pool
@@ -28,13 +35,23 @@ from weft.training.config import seconds
 from weft.training.storage.run_folder import RunFolder
 
 TRIALS = 3
+LIGHT = 1e8  # multiply-adds of a batch, up to which several threads gain nothing and trying it takes seconds
 FOLDS, FEW_ROWS, FOLDS_FROM = 5, 1500, 180.0  # of cross-validation; rows below, and seconds from which on it is done
-SMALL_SIDE = 32  # px of photographs in a comparison by time: many steps over small ones tell more
 
 
-def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> Study:
-    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
-    overhead = Overhead(folder)
+def compare(
+    asked: ComparisonConfig,
+    folder: Path,
+    command: str,
+    say: Say,
+    watch: Watch = unwatched,
+    began: float | None = None,
+) -> Study:
+    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns.
+
+    `began` is when the command was called (perf_counter), by default now.
+    """
+    overhead = Overhead(folder, began)
     asked = decided(asked)
     by_time = asked.time is not None or asked.match == "time"
     if asked.reading.folds is not None and not by_time:
@@ -49,30 +66,16 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say) -> St
 
     with driving(folder), pool_for(asked, folder, by_time, say) as pool:
         before = earlier(folder, say)
-        asked = judged_rows(asked) if by_time else asked
-        own_side = asked.transform
-        asked = with_small_images(asked, pool, say) if by_time else asked
-        facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
-        if by_time and (folds := fitting_folds(asked, facts)):
-            asked, facts = folded(asked, facts, folds, pool)
-        require_same_source(before, facts, folder)
-        asked, notes = with_batch(asked, facts.rows), list(facts.notes)
-        pool.threads = max(1, pool.cores // len(pool.workers))
-        amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
-        match = asked.match if asked.match != "time" else "none" if amount is None else "params"
-        candidates = make_candidates(
-            facts, asked.models, match or "none", amount, asked.controls, asked.baseline, notes
-        )
-        facts = replace(facts, notes=notes)
-        study = replace(plan_comparison(asked, folder, command, facts, candidates), overhead=before.get("overhead", ""))
-        for note in facts.notes:
+        prepared = prepare(asked, folder, pool, say, by_time, before)
+        asked = prepared.asked
+        study = plan_comparison(asked, folder, command, prepared.facts, prepared.candidates)
+        study = replace(study, overhead=before.get("overhead", ""))
+        for note in prepared.facts.notes:
             say(note)
         if by_time:
-            study = replace(study, jobs=[])
-            trained = replace(asked, transform=own_side)
-            study = TimedComparison(asked, trained, study, pool, say, overhead.started, finish).carry_out()
+            study = carry_out(session_of(prepared, study, pool, overhead.started, say, watch, finish))
         else:
-            study = by_size(asked, study, pool, say)
+            study = by_size(asked, study, pool, say, watch)
         finish(study)
         spent = overhead.sentence(len(pool.workers))
         if spent:
@@ -88,6 +91,53 @@ def pool_for(asked: ComparisonConfig, folder: Path, by_time: bool, say: Say) -> 
     return open_pool(
         asked.on, folder, say, asked.jobs, asked.execution.threads, asked.execution.device == "cuda", by_time
     )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question with all that follows from its data."""
+
+    asked: ComparisonConfig
+    of_trained: ComparisonConfig
+    """as trained networks are asked, which take images of another side"""
+    natural_side: int | None
+    """px of photographs that were made small"""
+    facts: Facts
+    candidates: list[Candidate]
+
+
+def prepare(
+    asked: ComparisonConfig, folder: Path, pool: Pool, say: Say, by_time: bool, before: dict[str, Any]
+) -> Prepared:
+    """Look at the data: rows that runs are judged by, image side, folds, batch, and the candidates at their sizes.
+
+    `before` is what study.json says of an earlier session in the folder.
+    """
+    asked = judged_rows(asked, folder) if by_time else asked
+    own = asked.transform
+    asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
+    facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
+    if by_time and (folds := fitting_folds(asked, facts)):
+        asked, facts = folded(asked, facts, folds, pool)
+    require_same_source(before, facts, folder, say)
+    asked, notes = with_batch(asked, facts.rows), list(facts.notes)
+    pool.threads = max(1, pool.cores // len(pool.workers))
+    amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
+    match = asked.match if asked.match != "time" else "none" if amount is None else "params"
+    candidates = make_candidates(facts, asked.models, match or "none", amount, asked.controls, asked.baseline, notes)
+    return Prepared(asked, replace(asked, transform=own), side, replace(facts, notes=notes), candidates)
+
+
+def session_of(
+    prepared: Prepared, study: Study, pool: Pool, started: float, say: Say, watch: Watch, finish: Finish
+) -> Session:
+    """A session of a comparison by time that goes on from what an earlier one kept."""
+    asked, trained, side = prepared.asked, prepared.of_trained, prepared.natural_side
+    state = read_state(study.folder, asked, prepared.facts.fingerprint)
+    state.judged = asked.reading.validation_rows, asked.reading.test_rows
+    clock = Clock(seconds(asked.time or "1d"), state.spent, started)
+    study = replace(study, jobs=[], story=state.story)
+    return Session(asked, trained, side, study, pool, state, clock, say, watch, finish)
 
 
 def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
@@ -109,26 +159,16 @@ def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool) -> tup
     return cut, pool.first(tasks.look, run_config(cut, None, 0, 1))
 
 
-def by_size(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
+def by_size(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Watch) -> Study:
     """All runs of a comparison at equal size, after trials of rates where they were asked for."""
     study.save()
     say(f"{len(study.candidates)} candidates, {study.budget}; {len(study.jobs)} runs in {study.folder}")
     if any(not study.done(job) for job in study.jobs):
         schedule(pool, asked, study, say)
-    study = tuned(asked, study, pool, say)
+    study = tuned(asked, study, pool, say, watch)
+    watch(study, study.jobs, "candidate", None)
     run_jobs(study, pool, study.jobs, say)
     return study
-
-
-def with_small_images(asked: ComparisonConfig, pool: Pool, say: Say) -> ComparisonConfig:
-    """Where nothing was said about it, photographs are made small."""
-    if asked.transform.img_size is not None:
-        return asked
-    side = pool.first(tasks.image_side, run_config(asked, None, 0, 1))
-    if side is None or side <= 1.5 * SMALL_SIDE:
-        return asked
-    say(f"images of {SMALL_SIDE} px, from {side}: many steps over small ones teach more (--img-size)")
-    return replace(asked, transform=replace(asked.transform, img_size=SMALL_SIDE))
 
 
 def trials_of(asked: ComparisonConfig) -> int:
@@ -147,13 +187,17 @@ def earlier(folder: Path, say: Say) -> dict[str, Any]:
         return {}
 
 
-def require_same_source(before: dict[str, Any], facts: Facts, folder: Path) -> None:
-    """Refuse the folder of a comparison on other data, whose report would be lost; by another path it is the same."""
+def require_same_source(before: dict[str, Any], facts: Facts, folder: Path, say: Say) -> None:
+    """Refuse the folder of a comparison on other data, whose report would be lost; by another path it is the same, and
+    where its content has changed it is compared anew."""
     stored = before.get("facts", {})
-    if stored and stored["name"] != facts.name and stored["fingerprint"] != facts.fingerprint:
+    if not stored or stored["fingerprint"] == facts.fingerprint:
+        return
+    if stored["name"] != facts.name:
         raise WeftError(
             f"{folder} holds a comparison on {stored['name']}, not on {facts.name}; choose another --output"
         )
+    say(f"{facts.name} has changed since the last session: nothing of that can be used, and the report will be anew")
 
 
 def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
@@ -162,6 +206,10 @@ def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> Non
         pool.threads = max(1, pool.cores // len(pool.workers))
         return
     heaviest = sorted(study.candidates, key=lambda candidate: -candidate.count.get("macs", 0))
+    batch = asked.optimisation.batch_size or BATCH
+    if heaviest[0].count.get("macs", math.inf) * batch <= LIGHT and len(heaviest) > 1:
+        say(f"schedule: {len(pool.workers)} side by side (networks are small)")
+        return
     choose_schedule(pool, [run_config(asked, candidate, 0, study.facts.rows) for candidate in heaviest], say)
 
 
@@ -194,12 +242,15 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
     if asked.match == "none":
         return "each at its named size"
     match = asked.match or "params"
-    counts = [candidate.count[match] for candidate in candidates if match in candidate.count]
+    sized = [candidate for candidate in candidates if not is_import_string(candidate.model)]  # others are as they are
+    counts = [candidate.count[match] for candidate in sized if match in candidate.count]
     words = {"params": "parameters", "macs": "multiply-adds"}[match]
+    if not counts:
+        return "each as it is"
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
 
 
-def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
+def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Watch) -> Study:
     """The study with the learning rate of each candidate that did best on the validation split, of as many for each."""
     trials = trials_of(asked)
     if trials == 0:
@@ -208,6 +259,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say) -> Study:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
     tried = trial_jobs(asked, study)
     say(f"{trials} learning rates for each candidate, judged on the validation split")
+    watch(study, tried, "rates", None)
     run_jobs(study, pool, tried, say)
     best = best_rates(study, tried)
     jobs = [
@@ -246,9 +298,9 @@ def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
 class Overhead:
     """How much of a session's time went beyond its training loops: start-up, probes, measuring, idle workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, began: float | None = None) -> None:
         self.folder = folder
-        self.started = time.perf_counter()
+        self.started = time.perf_counter() if began is None else began
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
 
     def sentence(self, workers: int) -> str:

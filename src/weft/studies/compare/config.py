@@ -33,7 +33,8 @@ class ComparisonConfig:
     source: Positional[str] = "digits"
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     models: str = "families"
-    """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
+    """Networks separated by commas (names, families such as resnet, package.module:Class), or a preset: families,
+    mixers, gates or sizes."""
     match: Literal["time", "params", "macs", "none"] | None = None
     """Quantity held equal: training time, parameters, multiply-adds, or nothing; by default the time, for the embedded
     sources the parameters."""
@@ -49,7 +50,7 @@ class ComparisonConfig:
     """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0.
     Where time is held equal: rates and sizes, by successive halving, by default 6."""
     epochs: Positive | None = None
-    """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 300 steps."""
+    """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 200 steps."""
     steps: Count | None = None
     """Batches instead of epochs."""
     controls: bool = True

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from weft import machine
 from weft.errors import WeftError
-from weft.studies.compare.candidates import PRESETS, make_candidates
-from weft.studies.compare.comparison import plan_comparison, trial_jobs
+from weft.studies.compare.comparison import plan_comparison, prepare, trial_jobs
 from weft.studies.compare.config import ComparisonConfig, decided
-from weft.studies.compare.pace import PROBED, STARTING, Pace, lay_out, trial_seconds
-from weft.studies.compare.run_configs import BATCH, run_config, with_batch
-from weft.studies.compare.timed import IN_RUNS, PASSES, SETTINGS, in_words, judged_rows
+from weft.studies.compare.run_configs import BATCH, run_config
+from weft.studies.compare.timed.clock import in_words
+from weft.studies.compare.timed.layout import Room, lay_out, trial_seconds
+from weft.studies.compare.timed.pace import PROBED, STARTING, Pace
+from weft.studies.compare.timed.plan import PASSES, SETTINGS
+from weft.studies.compare.timed.sizes import IN_RUNS
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.engine.simulation import DryRun, PlannedRun
@@ -30,14 +32,10 @@ def dry_comparison(asked: ComparisonConfig, say: Say) -> DryRun:
     """The runs of `weft compare` as they are predicted here."""
     asked = decided(asked)
     by_time = asked.time is not None or asked.match == "time"
-    asked = judged_rows(asked) if by_time else asked
     with Pool(asked.jobs) as pool, tempfile.TemporaryDirectory() as nowhere:
-        facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
-        asked = with_batch(asked, facts.rows)
-        match = asked.match or "none"
-        match = match if not by_time else "params" if asked.models in PRESETS else "none"
-        candidates = make_candidates(facts, asked.models, match, asked.count(), asked.controls, asked.baseline)
-        study = plan_comparison(asked, Path(nowhere), "", facts, candidates)
+        prepared = prepare(asked, Path(nowhere), pool, say, by_time, {})
+        asked = prepared.asked
+        study = plan_comparison(asked, Path(nowhere), "", prepared.facts, prepared.candidates)
         if by_time:
             return dry_time(asked, study, pool)
         return dry_study(study, trial_jobs(asked, study), pool, asked.execution.price_per_hour)
@@ -61,7 +59,7 @@ def dry_study(study: Study, trials: list[Job], pool: Pool, price: float) -> DryR
 
 
 def dry_search(config: RunConfig, trials: int, jobs: int | None) -> DryRun:
-    """The trials of a search, each as long as the network at its own settings; those that are stopped early cost less."""
+    """The trials of a search, each as long as the network at its own settings."""
     with Pool(jobs or 1) as pool:
         facts = pool.first(tasks.look, config)
         pool.threads = max(1, pool.cores // len(pool.workers))
@@ -111,7 +109,8 @@ def dry_time(asked: ComparisonConfig, study: Study, pool: Pool) -> DryRun:
     epoch = study.facts.rows / (asked.optimisation.batch_size or BATCH)
     longest = PASSES * epoch * max(pace.step for pace in each.values())
     left = IN_RUNS * total
-    stages = lay_out(list(each.values()), left, left, len(pool.workers), asked.seeds, SETTINGS, longest)
+    room = Room(left, left, len(pool.workers), longest)
+    stages = lay_out(list(each.values()), room, asked.seeds, SETTINGS)
     if stages is None:
         raise WeftError(f"--time {asked.time} is too short for a step of each of {len(each)} candidates")
     runs = [PlannedRun(f"{name}, first", pace.seconds(stages.first)) for name, pace in each.items()]

@@ -12,7 +12,8 @@ from weft.studies.compare.rate_search import short_run_rate
 from weft.training.config import DurationConfig, RunConfig, batch_for
 from weft.training.finetuning.config import FinetuneConfig
 
-STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
+STEPS = 300  # at least: fewer do not tell networks apart
+EMBEDDED_STEPS = 200  # of the sources that come along: an answer to look at, soon
 EPOCHS = 10
 BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
 EVALUATIONS = 15  # points of a run's curve on the validation split
@@ -28,13 +29,14 @@ def run_config(
     evaluations = replace(asked.execution, eval_every=steps_per_evaluation(asked, steps, rows))
     if candidate is not None and candidate.start:
         return of_trained(asked, candidate, seed, steps)
+    side = candidate.img_size if candidate else None
     return RunConfig(
         source=asked.source,
         model=candidate.model if candidate else "",
         network=candidate.network if candidate else {},
         seed=seed,
         reading=asked.reading,
-        transform=asked.transform,
+        transform=asked.transform if side is None else replace(asked.transform, img_size=side),
         augment=asked.augment,
         optimisation=replace(asked.optimisation, lr=asked.optimisation.lr or short_run_rate(asked.optimisation.opt)),
         objective=asked.objective,
@@ -77,7 +79,7 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
     an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
     if asked.epochs is not None:
         return max(1, math.ceil(asked.epochs * an_epoch))
-    return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
+    return EMBEDDED_STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
 
 
 def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:

@@ -5,6 +5,7 @@ A probe reads the features of the frozen network once; all of it is fine-tuned w
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,10 +35,15 @@ class Probe:
     """seconds of one row"""
 
 
-def trained_probes(asked: ComparisonConfig, facts: Facts, pool: Pool, within: float, say: Say) -> list[Probe]:
-    """A probe of each trained network that suits the data, of as many rows as can be read in `within` seconds."""
+def trained_probes(
+    asked: ComparisonConfig, facts: Facts, pool: Pool, within: float, say: Say, known: Collection[str] = ()
+) -> list[Probe]:
+    """A probe of each trained network that suits the data and is not known, of as many rows as can be read in `within`
+    seconds."""
     found = []
     for start in starts(asked, facts, say):
+        if start in known:
+            continue
         try:
             probe = fitting_probe(asked, facts, pool, start, within)
         except WeftError as error:

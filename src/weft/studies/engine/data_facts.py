@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
+from weft.data.show.cautions import cautions
 from weft.data.transform.fit import fit, fitting_side, image_shapes
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
@@ -50,6 +54,17 @@ def natural_side(config: RunConfig) -> int | None:
     """The side that a source's images would have if nothing was said about it; None for other data."""
     source = source_of(config.source, config.reading)
     return fitting_side(image_shapes(source)) if source.modality == "image" else None
+
+
+def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
+    """Seconds that reading and shrinking one image takes, from a few of them."""
+    source, transform = opened(config.source, config.reading, config.transform)
+    assert isinstance(transform, ImageTransform)
+    began = time.perf_counter()
+    raws, _ = source.splits["train"].read(np.arange(min(rows, len(source.splits["train"]))))
+    for raw in raws:
+        transform.pixels(raw)
+    return (time.perf_counter() - began) / len(raws)
 
 
 def data_of(config: AnyConfig) -> Any:
@@ -113,4 +128,5 @@ def facts_of_labelled(config: RunConfig) -> Facts:
         classes=source.classes,
         notes=source.notes,
         held_out=source.held_out,
+        cautions=cautions(source),
     )

@@ -63,6 +63,7 @@ class StoredStudy:
     command: str
     notes: list[str]
     overhead: str
+    story: list[tuple[float, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ class Study:
     """short runs by which the learning rates were chosen"""
     reuse: tuple[str, ...] = ()
     """folders below which finished runs that were asked for the same are taken over"""
+    story: list[tuple[float, str]] = field(default_factory=list)
+    """what was planned and what happened, each after so many seconds"""
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
@@ -198,6 +201,7 @@ class Study:
             "command": self.command,
             "notes": self.notes,
             "overhead": self.overhead,
+            "story": self.story,
         }
         write_json(self.folder / "study.json", content)
 

@@ -67,11 +67,31 @@ def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
     return seconds_per_row(config, start, source_of(config.source, config.reading))
 
 
+def baseline_seconds(config: RunConfig, threads: int) -> float:
+    """Seconds that the classical baseline takes for a training row."""
+    import torch
+
+    from weft.studies.engine.data_facts import data_of
+    from weft.training.baseline import seconds_per_row
+    from weft.training.features.linear import one_thread
+
+    torch.set_num_threads(threads)
+    with one_thread():
+        return seconds_per_row(*data_of(config))
+
+
 def image_side(config: RunConfig) -> int | None:
     """The side that a source's images would have if nothing was said about it; None for other data."""
     from weft.studies.engine.data_facts import natural_side
 
     return natural_side(config)
+
+
+def decoding_seconds(config: RunConfig) -> float:
+    """Seconds that reading and shrinking one image takes."""
+    from weft.studies.engine import data_facts
+
+    return data_facts.decoding_seconds(config)
 
 
 def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
@@ -116,6 +136,13 @@ def speed_row(row: SpeedRow, scale: str, repeats: int | None) -> MeasuredRow:
     return measure_row(row, scale, repeats or REPEATS)
 
 
+def few_shot(run: Path, source: str, side: int, shots: int) -> list[float]:
+    """For every test row of a source the share of draws in which few rows a class told it right."""
+    from weft.studies.experiments.transfer_tables.few_shot import few_shot_scores
+
+    return few_shot_scores(run, source, side, shots)
+
+
 def sized_network(config: RunConfig) -> NetworkConfig:
     """The named network of a run, sized to its data."""
     from weft.studies.engine.data_facts import data_of
@@ -132,11 +159,14 @@ WORDS: dict[Callable[..., Any], str] = {
     pace: "timing a step",
     memory_needed: "predicting the memory of a run",
     feature_seconds: "trying a trained network",
+    baseline_seconds: "trying the classical baseline",
     image_side: "looking at the images",
+    decoding_seconds: "looking at the images",
     inference_speed: "measuring the speed in use",
     examples_for_page: "reading the mistakes",
     accuracy_on: "evaluating a network",
     speed_plan: "laying a network out",
     speed_row: "timing a network",
+    few_shot: "learning from few rows",
 }
 """What a worker was doing, for the sentence about one that died."""

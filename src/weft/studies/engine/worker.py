@@ -7,6 +7,7 @@ and a closed terminal to the study, which asks it by SIGTERM to save; one whose 
 from __future__ import annotations
 
 import errno
+import gc
 import multiprocessing
 import os
 import signal
@@ -171,6 +172,7 @@ def serve(connection: Connection) -> None:
     try:
         import weft.studies.engine.run_one  # noqa: F401  # torch, while the study still reads what was asked
 
+        gc.freeze()  # what was imported stays: each run looks for garbage, which would go through all of it
         while True:
             task, arguments, log = connection.recv()
             connection.send(attempt(task, arguments, log, console))

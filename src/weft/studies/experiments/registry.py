@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from weft.studies.experiments.text_tables.run_configs import Asked
 
 Say = Callable[[str], None]
-SCALES = ("smoke", "cpu", "paper")
+THREE = ("smoke", "cpu", "paper")
+PRETRAINING = ("pretrain_time", "tasks", "encoder")
 
 
 @dataclass(frozen=True)
 class Request:
-    """How a study is to be run; `pretrain_time`, `tasks` and `encoder` are for the experiments on text."""
+    """How a study is to be run; `pretrain_time`, `tasks` and `encoder` are for the studies that pre-train."""
 
     folder: Path
     source: str
@@ -49,8 +50,8 @@ class Entry:
     show: Callable[[Path], None]
     source: str = "digits"
     """what it runs on unless told otherwise; empty where it runs on nothing"""
-    text: bool = False
-    """whether it is an experiment on text"""
+    flags: tuple[str, ...] = ()
+    """which of pretrain_time, tasks and encoder it knows"""
     scales: tuple[str, ...] = ()
     """the scales that it has, if any"""
     plan: Callable[[Request], DryRun] | None = None
@@ -233,7 +234,39 @@ def show_text_table(folder: Path) -> None:
 
 def text_table(name: str, title: str) -> Entry:
     plan = partial(plan_text_table, name)
-    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", True, SCALES, plan)
+    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", PRETRAINING, THREE, plan)
+
+
+def run_transfer_table(name: str, request: Request) -> None:
+    """Table 3, and the figures on the size of the set to learn from, at a scale."""
+    from dataclasses import replace
+
+    from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.transfer_tables.design import named_tasks
+    from weft.studies.experiments.transfer_tables.run_configs import Asked
+    from weft.studies.experiments.transfer_tables.run_transfer import run_transfer
+    from weft.studies.experiments.transfer_tables.scales import find_scale
+
+    scale = find_scale(request.scale)
+    if request.pretrain_time is not None:
+        scale = replace(scale, steps=None, time={name: request.pretrain_time})
+    elif request.steps is not None:
+        scale = replace(scale, steps=request.steps)
+    tasks, seeds = named_tasks(request.source, request.tasks), request.seeds or scale.seeds
+    asked = Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks)
+    concluded(request.folder, partial(run_transfer, asked), show_transfer_table)
+
+
+def show_transfer_table(folder: Path) -> None:
+    from weft.studies.experiments.text_tables.drawing import print_table
+    from weft.studies.experiments.transfer_tables.transfer_drawing import draw_transfer
+
+    print_table(draw_transfer(folder))
+    print(f"report: {folder / 'report.html'}")
+
+
+def transfer_table(name: str, title: str) -> Entry:
+    return Entry(title, partial(run_transfer_table, name), show_transfer_table, "digits", PRETRAINING[:2], THREE)
 
 
 STUDIES: dict[str, Entry] = {
@@ -241,22 +274,24 @@ STUDIES: dict[str, Entry] = {
     "e2": Entry(
         "tables 2 and 5: size, speed, memory and cost side by side", run_e2, show_e2, "", scales=("smoke", "cpu")
     ),
+    "e3": transfer_table("e3", "table 3: pre-trained against from scratch; small images enlarged, no regularisation"),
     "e4": text_table("e4", "table 6: perplexity of the four gates at equal parameters"),
     "e5": text_table("e5", "table 7: BERT against gMLP as depth grows"),
     "e6": text_table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),
     "e7": text_table("e7", "table 9: aMLP against gMLP and BERT"),
+    "e8": transfer_table("e8", "accuracy after transfer and from few rows, as the set to learn from grows"),
     "e9": Entry(
         "figure 5: accuracy against the cost of training, several sizes of each family",
         run_e9,
         show_comparison,
-        scales=SCALES,
+        scales=THREE,
         plan=plan_e9,
     ),
     "e10": Entry(
         "is attention, is convolution, needed? the families at equal budget",
         run_e10,
         show_comparison,
-        scales=SCALES,
+        scales=THREE,
         plan=plan_e10,
     ),
     "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),

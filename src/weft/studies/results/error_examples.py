@@ -1,10 +1,11 @@
-"""Examples that the best candidate gets wrong, with their pictures or words, kept beside the runs for the report."""
+"""Test examples for the report, with their pictures or words: what the best candidate gets wrong, and what the two best
+networks disagree on. They are kept beside the runs, in mistakes.json."""
 
 from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from weft.training.config import RunConfig
 
 FILE = "mistakes.json"
 MOST = 12
+BESIDES = ("control", "classical")  # groups that are no networks anybody would choose between
 
 
 @dataclass(frozen=True)
@@ -34,33 +36,62 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Disputed:
+    """An example that two networks answer differently."""
+
+    target: int
+    answers: list[int]
+    confidences: list[float]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """How two networks answer the same examples; `alone` is how often each is right where the other is not."""
+
+    names: list[str]
+    alone: list[int]
+    apart: int
+    of: int
+    examples: list[Disputed]
+
+
+@dataclass(frozen=True)
 class Kept:
     """The shape of mistakes.json."""
 
     candidate: str
     examples: list[Example]
     seed: int | None = None
+    disagreement: Disagreement | None = field(default=None)
 
 
 def keep_mistakes(study: Study, pool: Pool) -> None:
-    """Write mistakes.json: what the best candidate by validation gets wrong, the commonest mistakes of all first."""
+    """Write mistakes.json: the commonest mistakes of the best candidate by validation, and what two dispute."""
     every = joined(collect(study.folder).results)
-    done = [result for result in every if result.finished and result.share == 1]
+    most = {result.candidate: max(r.share for r in every if r.candidate == result.candidate) for result in every}
+    done = [result for result in every if result.finished and result.share == most[result.candidate]]
     if not done or study.facts.task == "regression":
         return
-    chosen = max(done, key=validation_metric)
+    chosen, best = max(done, key=validation_metric), two_best(study, done)
     numbers = common_mistakes(chosen, done)
+    disputed = most_disputed(*best) if best else []
+    shown = read_rows(study, pool, chosen, [*numbers, *disputed])
+    pairs = list(zip([*numbers, *disputed], shown, strict=True))
+    examples = [{**about(chosen, done, row), **example} for row, example in pairs[: len(numbers)]]
+    found = {"candidate": chosen.candidate, "seed": chosen.seed, "examples": examples}
+    if best:
+        told = [{**answers_of(best, row), **example} for row, example in pairs[len(numbers) :]]
+        found["disagreement"] = {**counted(*best), "examples": told}
+    write_json(study.folder / FILE, found)
+
+
+def read_rows(study: Study, pool: Pool, chosen: Result, numbers: list[int]) -> list[dict[str, str]]:
+    """Pictures or words of examples, by their numbers in the predictions."""
     of_folds = (chosen.predictions or {}).get("row")
     rows = numbers if of_folds is None else of_folds[numbers]
     config = min((job.labelled for job in study.jobs), key=lambda config: bool(getattr(config, "start", "")))
-    shown = pool.first(
-        tasks.examples_for_page,
-        RunConfig(source=config.source, reading=config.reading, transform=config.transform),
-        [int(row) for row in rows],
-    )
-    write_json(study.folder / FILE, {"candidate": chosen.candidate, "seed": chosen.seed, "examples": [
-        {**about(chosen, done, row), **example} for row, example in zip(numbers, shown, strict=True)
-    ]})  # fmt: skip
+    asked = RunConfig(source=config.source, reading=config.reading, transform=config.transform)
+    return pool.first(tasks.examples_for_page, asked, [int(row) for row in rows])
 
 
 def common_mistakes(chosen: Result, every: list[Result]) -> list[int]:
@@ -80,6 +111,58 @@ def about(chosen: Result, every: list[Result], row: int) -> dict[str, Any]:
     assert chosen.predictions is not None
     found = {name: chosen.predictions[name][row].item() for name in ("target", "predicted", "confidence")}
     return {**found, "wrong": sum(bool(miss(result)[row]) for result in every), "of": len(every)}
+
+
+# ---- What the two best networks disagree on.
+
+
+def two_best(study: Study, done: list[Result]) -> tuple[Result, Result] | None:
+    """The best run of each of the two networks that lead on the validation split; None where there is only one."""
+    networks = {candidate.name for candidate in study.candidates if candidate.group not in BESIDES}
+    ordered = sorted((r for r in done if r.candidate in networks), key=validation_metric, reverse=True)
+    best = {result.candidate: result for result in reversed(ordered)}
+    first_two = sorted(best.values(), key=validation_metric, reverse=True)[:2]
+    if len(first_two) < 2 or len(miss(first_two[0])) != len(miss(first_two[1])):
+        return None
+    return first_two[0], first_two[1]
+
+
+def most_disputed(first: Result, second: Result) -> list[int]:
+    """Numbers of examples that two networks answer differently: by turns those that one alone gets right, and at last
+    those that both get wrong, the surest first."""
+    assert first.predictions is not None and second.predictions is not None
+    sure = first.predictions["confidence"] + second.predictions["confidence"]
+    apart = first.predictions["predicted"] != second.predictions["predicted"]
+    cases = [~miss(first) & apart, ~miss(second) & apart]
+    one, other = ([int(row) for row in np.flatnonzero(case)[np.argsort(-sure[case], kind="stable")]] for case in cases)
+    turns = [row for pair in zip(one, other, strict=False) for row in pair]
+    shorter = min(len(one), len(other))
+    both = np.flatnonzero(apart & miss(first) & miss(second))
+    rest = [*one[shorter:], *other[shorter:], *(int(row) for row in both[np.argsort(-sure[both], kind="stable")])]
+    return (turns + rest)[:MOST]
+
+
+def counted(first: Result, second: Result) -> dict[str, Any]:
+    """Who they are, and how often each alone is right."""
+    assert first.predictions is not None and second.predictions is not None
+    apart = first.predictions["predicted"] != second.predictions["predicted"]
+    alone = [int((~miss(result) & apart).sum()) for result in (first, second)]
+    return {
+        "names": [first.candidate, second.candidate], "alone": alone, "apart": int(apart.sum()), "of": len(apart)
+    }  # fmt: skip
+
+
+def answers_of(best: tuple[Result, Result], row: int) -> dict[str, Any]:
+    """Truth, and the two answers with their confidences."""
+    found = [result.predictions or {} for result in best]
+    return {
+        "target": found[0]["target"][row].item(),
+        "answers": [each["predicted"][row].item() for each in found],
+        "confidences": [each["confidence"][row].item() for each in found],
+    }
+
+
+# ---- Examples as a page shows them.
 
 
 def read_examples(config: RunConfig, rows: list[int]) -> list[dict[str, str]]:

@@ -65,7 +65,7 @@ def of_study(folder: Path, study: dict[str, Any]) -> Collection:
     for run in study["runs"]:
         path = folder / "runs" / run["name"]
         result = Result(run["candidate"], run["seed"], run["share"], path)
-        results.append(completed(result, folder, problems))
+        results.append(same_source(completed(result, folder, problems), study["facts"], problems))
     return Collection(study, [Candidate(**candidate) for candidate in study["candidates"]], results, problems)
 
 
@@ -85,6 +85,15 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
     except WeftError as error:
         problems.append(str(error))
         return replace(result, reason="its record cannot be read")
+
+
+def same_source(result: Result, facts: dict[str, Any], problems: list[str]) -> Result:
+    """The result, or why it does not count: its source was changed while the study went on."""
+    found = (result.record or {}).get("source", {}).get("fingerprint", facts["fingerprint"])
+    if found == facts["fingerprint"]:
+        return result
+    problems.append(f"{result.path} read other data than the rest, as {facts['name']} was changed meanwhile: left out")
+    return replace(result, record=None, predictions=None, reason=f"{facts['name']} was changed meanwhile")
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shlex
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from weft.studies.results.load import (
     targets_of,
     validation_metric,
 )
+from weft.studies.results.reproduce import command_of
 from weft.studies.statistics.extrapolation import more_rows
 from weft.studies.statistics.intervals import Estimate, corrected, mean_of
 from weft.studies.statistics.settling import settling
@@ -38,8 +38,6 @@ from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, a
 from weft.training.config import trained_start
 from weft.training.learning_curves import overfitting
 from weft.training.learnt import remark
-from weft.training.run.kinds import config_class
-from weft.training.storage import yaml_file
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
 POINTS = 200  # of a drawn curve: more than a screen shows
@@ -63,7 +61,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
     whole = [result for results in by_candidate.values() for result in results]
     problems = comparable(by_candidate)
     guesses, overfitted = (said_of_runs(by_candidate, judge) for judge in (remark, overfitting))
-    problems = [*guesses.values(), *collection.problems, *problems, *overfitted.values()]  # guesses are said first
+    problems = [*collection.problems, *problems, *overfitted.values()]
     judged = [
         made
         for candidate in collection.candidates
@@ -106,7 +104,10 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "learning": curve,
         "more_rows": more_rows(curve, facts["rows"], unit) if curve and facts.get("rows") else [],
         "environment": environment(whole),
-        "guesses": list(guesses.values()),
+        "cautions": facts.get("cautions", []),
+        "guesses": in_one_sentence(guesses),
+        "guess_details": list(guesses.values()) if len(guesses) > 1 else [],
+        "story": study.get("story", []),
         "problems": problems,
     }
 
@@ -150,6 +151,13 @@ def advice(judged: list[JudgedCandidate], guesses: dict[str, str]) -> str:
     if judged and not better:
         return "No recommendation: no candidate has been shown to be better than a constant guess in all of its runs."
     return recommend(better)
+
+
+def in_one_sentence(guesses: dict[str, str]) -> list[str]:
+    """What is said first of candidates that learnt nothing: of one what was seen, of several who they are."""
+    if len(guesses) < 2:
+        return list(guesses.values())
+    return [f"{len(guesses)} candidates are not shown to be better than a guess in every run: {', '.join(guesses)}."]
 
 
 def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> dict[str, str]:
@@ -207,6 +215,7 @@ def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, An
         "name": candidate.name,
         "model": candidate.model,
         "group": candidate.group,
+        "side": candidate.img_size,
         "seeds": len(done),
         "failures": [{"seed": r.seed, "reason": r.reason, "log": r.log} for r in failed],
         "commands": [command_of(result.record) for result in done],
@@ -317,36 +326,3 @@ def learning(collection: Collection) -> list[dict[str, Any]]:
 def environment(results: list[Result]) -> dict[str, Any]:
     """Where the runs were computed."""
     return next((dict(r.record["environment"]) for r in results if r.record and "torch" in r.record["environment"]), {})
-
-
-def command_of(record: dict[str, Any] | None) -> str:
-    """The command that repeats a run: `weft train SOURCE --model NAME …`, every setting that is not the default."""
-    if record is None:
-        return ""
-    config = record["config"]
-    verb = record.get("kind") if record.get("kind") in ("train", "finetune", "pretrain") else "train"
-    usual = yaml_file.to_dict(config_class(str(verb))())
-    if "+" in config["model"] or config["model"] == "logistic":
-        return f"weft compare {shlex.quote(config['source'])}  # {config['model']} is fitted by the comparison"
-    words = ["weft", str(verb), *([config["start"]] if config.get("start") else []), config["source"]]
-    words += ["--model", config["model"]] if config["model"] else []
-    if config["network"]:
-        words += ["--network", *(f"{key}={plain(value)}" for key, value in config["network"].items())]
-    words += ["--seed", str(config["seed"])]
-    for section, fields in config.items():
-        for name, value in fields.items() if isinstance(fields, dict) and section != "network" else ():
-            if value != usual.get(section, {}).get(name):
-                words += flag(name.replace("_", "-"), value)
-    return shlex.join(words)
-
-
-def flag(name: str, value: Any) -> list[str]:
-    """A setting as words of a command line."""
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    return [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
-
-
-def plain(value: Any) -> str:
-    """A value of `--network KEY=VALUE`, without spaces."""
-    return str(list(value) if isinstance(value, tuple) else value).replace(" ", "")

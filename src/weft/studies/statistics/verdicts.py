@@ -143,7 +143,7 @@ def judge(
         text = f"{of_two(shown, change)}, {interval}; one seed does not tell how another training would end"
         shown = False
     elif shown:
-        few = f"; preliminary: {seeds(first, second)} seeds, {ENOUGH} are needed" if preliminary else ""
+        few = f"; preliminary: {why_few(first, second)}" if preliminary else ""
         text = f"{change}, {interval}{few}"
     else:
         text = f"no difference shown: {change}, {interval}"
@@ -198,7 +198,15 @@ def one_seed(*candidates: JudgedCandidate) -> bool:
 
 
 def too_few(*candidates: JudgedCandidate) -> bool:
-    return any(candidate.networks < ENOUGH and not candidate.fixed for candidate in candidates)
+    """Whether there are too few networks of one of them; the folds of a single cut of the rows are such, too."""
+    learnt = [candidate for candidate in candidates if not candidate.fixed]
+    return any(candidate.networks < ENOUGH or (candidate.folds and len(candidate.scores) < 2) for candidate in learnt)
+
+
+def why_few(*candidates: JudgedCandidate) -> str:
+    if any(candidate.folds for candidate in candidates):
+        return f"{seeds(*candidates)} repetition of a cross-validation, 2 are needed"
+    return f"{seeds(*candidates)} seeds, {ENOUGH} are needed"
 
 
 def seeds(*candidates: JudgedCandidate) -> int:

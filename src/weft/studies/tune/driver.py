@@ -12,8 +12,9 @@ from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Say, stop
-from weft.studies.tune.space import counted, fail_dead_trials, importances, open_search
-from weft.studies.tune.trials import Trials
+from weft.studies.tune.space import counted, fail_dead_trials, open_search
+from weft.studies.tune.trial_runs import Trials
+from weft.studies.tune.trials import summary
 from weft.training.config import RunConfig
 
 ORPHANS = 2.0  # seconds for a search that was killed a moment ago
@@ -42,7 +43,7 @@ def tune(
         config = replace(config, execution=replace(config.execution, threads=threads))
         log = folder / "log.txt"
         await_trials(Trials(pool, search, config, network, space, trials, folder / "trials", log, say))
-    return summary(search, config, trials)
+    return summary(search, config.source, config.model, trials)
 
 
 def await_trials(trials: Trials) -> None:
@@ -56,20 +57,3 @@ def await_trials(trials: Trials) -> None:
         raise Interrupted(f"interrupted after {done} of {trials.total} trials: the same command goes on") from None
     finally:
         trials.leave()
-
-
-def summary(search: Any, config: RunConfig, asked: int) -> dict[str, Any]:
-    """The best settings, all trials, and which settings matter."""
-    trials = search.get_trials(deepcopy=False)
-    complete = [trial for trial in trials if trial.state.name == "COMPLETE"]
-    best = max(complete, key=lambda trial: trial.value, default=None)
-    return {
-        "source": config.source,
-        "model": config.model,
-        "best": None if best is None else {"number": best.number, "value": best.value, "settings": best.params},
-        "states": {state: sum(t.state.name == state for t in trials) for state in ("COMPLETE", "PRUNED", "FAIL")},
-        "trials": [{"number": t.number, "value": t.value, "state": t.state.name, "settings": t.params} for t in trials],
-        "importance": importances(search),
-        "reason": next((t.user_attrs["reason"] for t in trials if "reason" in t.user_attrs), ""),
-        "missing": max(0, asked - len(counted(search))),
-    }

@@ -16,7 +16,7 @@ from torch import Tensor
 from weft.data.batch import noise
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source, open_source
-from weft.data.open.splits import MemorySplit, drawn, spread
+from weft.data.open.splits import drawn, spread
 from weft.data.transform import transforms
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
@@ -231,12 +231,7 @@ def read_source(config: RunConfig) -> Source:
     """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by."""
     source, reading = open_source(config.source, config.reading), config.reading
     if reading.train_fraction < 1:
-        train = source.splits["train"]
-        if not isinstance(train, MemorySplit):
-            raise WeftError(
-                f"--train-fraction works on sources held in memory; {source.name} is streamed (raise --memory)"
-            )
-        source = thinned(source, "train", max(2, round(reading.train_fraction * len(train))))
+        source = thinned(source, "train", max(2, round(reading.train_fraction * len(source.splits["train"]))))
     source = thinned(source, "validation", reading.validation_rows)
     return thinned(source, "test", reading.test_rows)
 
@@ -278,7 +273,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     else:
         transform = opened[1] if opened else fit(source, config.transform)
     about = transform_reasons(config, source, transform)
-    added = label_rows(config, source)
+    added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     rows = source if added is None else added.joined(source)
     objective = objective_of(rows, config.objective)
     config, reasons = settle(config, rows, transform)
@@ -307,6 +302,9 @@ def check_names(config: RunConfig) -> None:
 
 def check_source(config: RunConfig, source: Source) -> None:
     """Refuse a network for another kind of input, and a batch larger than the set."""
+    if source.task == "none":
+        columns = f": {', '.join(source.spare)}" if source.spare else ""
+        raise WeftError(f"{config.source} has no target to learn; name its column with --target{columns}")
     wanted = INPUT[source.modality]
     entry = named(config.model)
     if entry.input != wanted and not (isinstance(entry, MLPConfig) and wanted != "text"):

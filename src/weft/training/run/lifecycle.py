@@ -20,6 +20,7 @@ from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.measure.cost import total_macs
 from weft.training.baseline import beside
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.learning_curves import draw_curves
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
@@ -29,7 +30,7 @@ from weft.training.loop.loop import train
 from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.run import probe, rehearsal
+from weft.training.run import memory, probe, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import Distributed, join, scaling_for
 from weft.training.run.inputs import LabelledInputs, RunInputs, open_inputs
@@ -66,9 +67,10 @@ def start(
     known: Plan | None = None,
     began: float | None = None,
     baseline: bool = False,
+    until: int | None = None,
 ) -> Outcome:
     """Begin a new run in `path`. `began` is when the command was called (perf_counter): `--time` counts from there;
-    with `baseline`, a quick classical one stands in the record.
+    with `baseline`, a quick classical one stands in the record. `until` stops it at that step, as Ctrl-C would.
 
     A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
     that differs by its seed alone.
@@ -80,7 +82,7 @@ def start(
     lock = run_folder.create(path, config) if team.rank == 0 else None
     try:
         return run_in_folder(
-            folder, config, team, display or choose_display(team.rank), started, opened, known, lock, baseline
+            folder, config, team, display or choose_display(team.rank), started, opened, known, lock, baseline, until
         )
     except WeftError:
         if lock is not None and folder.plan() is None:  # refused before anything was trained: leave no trace
@@ -139,6 +141,7 @@ def run_in_folder(
     known: Plan | None,
     lock: Lock | None,
     baseline: bool,
+    until: int | None = None,
 ) -> Outcome:
     """Everything between an open folder, on which the first process holds the `lock`, and its record."""
 
@@ -156,7 +159,7 @@ def run_in_folder(
         inputs.require(plan.fingerprint)
     run = assemble(folder, config, plan or known, team, inputs, display)
     if run.plan.precision != "float32":
-        rehearsal.require_format(run.plan.precision, team.device.type)
+        rehearsal.require_format(run.plan.precision, team.device.type, run.core)
     simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
     tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if config.duration.time else 0
@@ -164,7 +167,7 @@ def run_in_folder(
     run, progress = measure_plan(run, folder, started, tested, known) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)
-    return train_and_record(run, progress, folder, inputs, display, simple)
+    return train_and_record(run, progress, folder, inputs, display, simple, until)
 
 
 def assemble(
@@ -175,6 +178,8 @@ def assemble(
     plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, inputs.fingerprint)
     set_threads(plan.threads, team.world)
     machine.keep_freed_memory()
+    if team.device.type == "cpu" and trains_all(config):
+        memory.require_room(inputs.network, probe.states(config))
     core = inputs.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
         inputs.save_transform(folder.path)
@@ -196,6 +201,12 @@ def assemble(
         journal=Journal(None),
         display=display,
     )
+
+
+def trains_all(config: AnyConfig) -> bool:
+    """Whether this process keeps optimiser states of all weights."""
+    frozen = isinstance(config, FinetuneConfig) and config.thawing.frozen
+    return not frozen and config.execution.strategy != "fsdp"
 
 
 def set_threads(threads: int, world: int) -> None:
@@ -271,12 +282,17 @@ def train_and_record(
     inputs: RunInputs,
     display: Silent,
     simple: dict[str, Any] | None = None,
+    until: int | None = None,
 ) -> Outcome:
     """Train; then report, or leave a resumable folder behind."""
     more = {} if simple is None else {"baseline": simple}
+
+    def enough() -> bool:
+        return signals.received() or (until is not None and progress.step >= until)
+
     with Signals() as signals:
         try:
-            done = train(run, progress, signals.received)
+            done = train(run, progress, enough)
         except TrainingFailed as failure:
             finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure), **more})
             raise

@@ -5,7 +5,7 @@ they do not let through. It may also hang, or compute wrong numbers. Here each o
 the run goes on in float32. Answers lie in the cache under a digest of the processor, its flags, torch's version and
 what was tried.
 
-    python -m weft.training.run.rehearsal format bf16 cpu
+    python -m weft.training.run.rehearsal format bf16 cpu [strides]
     python -m weft.training.run.rehearsal step RUN bf16 eager|compiled cpu THREADS
 """
 
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -41,6 +42,7 @@ ROUNDS, STEPS = 3, 4  # rounds, and steps of each form in a round, after one to 
 LIMITS = {"format": 60.0, "eager": 300.0, "compiled": 900.0}  # seconds that a child may take
 TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats have 8 and 11 bits of fraction
 PREFIX = "tried-"  # of the files in the cache
+STRIDES = "strides"  # the word for networks that have convolutions with a stride
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,20 @@ class Answer:
     """whether it would be the same another time: not where somebody ended the trial, or its run could not be read"""
 
 
-def try_format(precision: Precision, device: str = "cpu", remember: bool = True) -> Answer:
-    """Whether a format computes what float32 does on this machine, and how fast a product of matrices is in it."""
-    return ask(["format", precision, device], LIMITS["format"], remember=remember)
+def try_format(
+    precision: Precision, device: str = "cpu", remember: bool = True, net: nn.Module | None = None
+) -> Answer:
+    """Whether a format computes what float32 does on this machine, and how fast a product of matrices is in it.
+
+    With `net`, in the kinds of layer that it has.
+    """
+    strides = [STRIDES] if net is None or any(map(overlaps, net.modules())) else []
+    return ask(["format", precision, device, *strides], LIMITS["format"], remember=remember)
+
+
+def overlaps(layer: nn.Module) -> bool:
+    """Whether a layer is a convolution with a stride whose windows overlap, unlike patches."""
+    return isinstance(layer, nn.Conv2d) and 1 < max(layer.stride) < max(layer.kernel_size)
 
 
 def try_steps(folder: Path, precision: Precision, compiled: bool, device: str, threads: int, shape: Any) -> Answer:
@@ -69,11 +82,11 @@ def try_steps(folder: Path, precision: Precision, compiled: bool, device: str, t
     return ask(words, LIMITS[form], about=["step", precision, form, device, threads, shape])
 
 
-def require_format(precision: Precision, device: str) -> None:
-    """Refuse a format that does not work on this machine, before it can end the run."""
+def require_format(precision: Precision, device: str, net: nn.Module) -> None:
+    """Refuse a format that does not work on this machine for a network, before it can end or spoil the run."""
     if precision == "float32":
         return
-    answer = try_format(precision, device)
+    answer = try_format(precision, device, net=net)
     if not answer.works:
         raise WeftError(f"{precision} does not work on this machine ({answer.why}); use --precision float32")
 
@@ -158,20 +171,46 @@ def main(words: list[str]) -> Answer:
     if hasattr(signal, "SIGKILL"):
         machine.ends_with_parent(signal.SIGKILL)
     if words[0] == "format":
-        return format_answer(cast(Precision, words[1]), torch.device(words[2]))
+        return format_answer(cast(Precision, words[1]), torch.device(words[2]), STRIDES in words)
     folder, precision, form, device, threads = words[1:]
     return step_answer(Path(folder), cast(Precision, precision), form == "compiled", device, int(threads))
 
 
-def format_answer(precision: Precision, device: torch.device) -> Answer:
+def format_answer(precision: Precision, device: torch.device, strides: bool) -> Answer:
     """Compare what a small network of every kind of layer computes in both formats, and time a product."""
     kind = AUTOCAST[precision]
     assert kind is not None
-    wide, narrow = (exercise(device, form) for form in (None, kind))
-    error = float((wide - narrow).norm() / wide.norm())
+    error = difference(exercise, device, kind)
     if not error < TOLERANCE[precision]:
         return Answer(False, why=f"its numbers differ from those of float32 by {error:.0%}")
+    if strides and not difference(shrink, device, kind) < TOLERANCE[precision]:
+        return Answer(False, why="its gradients of convolutions with a stride are wrong")
     return Answer(True, ratio=product(kind, device) / product(torch.float32, device))
+
+
+def difference(compute: Callable[[torch.device, torch.dtype | None], Tensor], device: Any, kind: Any) -> float:
+    """How far numbers in a narrow format are from those of float32, relative to these; nan if they are none."""
+    wide, narrow = compute(device, None), compute(device, kind)
+    return float((wide - narrow).norm() / wide.norm())
+
+
+def shrink(device: torch.device, kind: torch.dtype | None) -> Tensor:
+    """Gradients of convolutions that end on maps of one pixel.
+
+    On some processors oneDNN leaves a part of these unwritten in bf16: what was in memory before shows through, so it
+    is filled with what cannot be overlooked.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layers = nn.Sequential(*(nn.Conv2d(16, 16, 3, stride=2, padding=1, bias=False) for _ in range(4)))
+        images = torch.randn(4, 16, 8, 8)
+    layers, images = layers.to(device), images.to(device)
+    stale = [torch.full((size,), torch.nan, device=device) for size in (1 << power for power in range(9, 17))]
+    del stale
+    with torch.autocast(device.type, kind, enabled=kind is not None):
+        outputs = layers(images)
+    outputs.float().square().sum().backward()
+    return torch.cat([p.grad.flatten() / p.grad.norm() for p in layers.parameters() if p.grad is not None])
 
 
 def exercise(device: torch.device, kind: torch.dtype | None) -> Tensor:

@@ -15,6 +15,7 @@ from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts, default_budget, families, make_candidate
 from weft.studies.compare.comparison import by_size, measure_speeds, plan_comparison, pool_for
 from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.progress import unwatched
 from weft.studies.compare.run_configs import run_config, with_batch
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
@@ -33,7 +34,7 @@ def run_front(asked: ComparisonConfig, scale: FamilyScale, folder: Path, command
         asked, study = plan_front(asked, scale, folder, command, pool)
         for note in study.facts.notes:
             say(note)
-        study = by_size(asked, study, pool, say)
+        study = by_size(asked, study, pool, say, unwatched)
         measure_speeds(study, pool, say)
         study.save()
     return study

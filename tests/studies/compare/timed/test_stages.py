@@ -7,19 +7,27 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from studies.fabricated import asked, facts, make_study
+from studies.fabricated import asked, facts, finish, make_study
 from weft.data.config import TransformConfig
 from weft.errors import WeftError
 from weft.networks.weights.packages import PACKAGES
-from weft.studies.compare import timed, trained
+from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, fitting_folds
 from weft.studies.compare.config import ComparisonConfig
-from weft.studies.compare.pace import LADDER, SHORTER, Pace, Stages, lay_out, work
-from weft.studies.compare.timed import Clock, Gate, State, in_words, judged_rows, question_of, read_state
+from weft.studies.compare.progress import unwatched
+from weft.studies.compare.timed import members, plan
+from weft.studies.compare.timed.clock import Clock, Gate, in_words
+from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
+from weft.studies.compare.timed.pace import Pace
+from weft.studies.compare.timed.plan import adapted, shortened
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.stages import without_late
+from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.results.folds import joined
@@ -29,43 +37,7 @@ from weft.training.config import ReadingConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
-FAST, SLOW = Pace(0.01, 0.05, 0.1), Pace(0.2, 0.5, 1.0)
-
-
-def test_seconds_become_steps_and_their_evaluations_take_a_small_part():
-    assert FAST.steps(2.0) == 200 and SLOW.steps(0.05) == 1
-    assert FAST.evaluations(2.1) == 6 and FAST.evaluations(60.0) == 10 and SLOW.evaluations(1.0) == 1
-    assert FAST.interval(2.0) * FAST.evaluations(2.0) >= 200
-    assert FAST.seconds(2.0) > FAST.seconds(2.0, tested=False) > 2.0
-
-
-@pytest.mark.parametrize("left", [20.0, 60.0, 300.0, 900.0, 7200.0])
-@pytest.mark.parametrize("paces", [[FAST] * 8, [FAST] * 4 + [SLOW] * 4])
-def test_what_is_laid_out_fits_and_twice_as_much_would_not(left: float, paces: list[Pace]):
-    stages = lay_out(paces, left, left / 5, 2, 3, 6, longest=1e9)
-    assert stages is not None
-    assert work(paces, stages) / 2 <= left
-    longer = replace(stages, full=stages.full * LADDER, first=stages.first * LADDER)
-    assert work(paces, longer) / 2 > left
-    assert stages.first <= stages.full / SHORTER
-    assert stages.seeds == 3 or left < 60
-
-
-def test_short_times_have_fewer_settings_then_fewer_seeds_then_nothing():
-    paces = [FAST] * 8
-    found = [lay_out(paces, left, left / 5, 2, 3, 6, 1e9) for left in (900.0, 120.0, 20.0, 8.0, 1.0)]
-    assert [stages and (stages.settings, stages.seeds) for stages in found] == [(6, 3), (3, 3), (1, 3), (1, 1), None]
-
-
-def test_no_run_is_longer_than_many_passes_take():
-    stages = lay_out([FAST], 1e6, 1e5, 1, 3, 6, longest=100.0)
-    assert stages is not None and stages.full == 64.0
-
-
-def test_the_first_leaderboard_is_early_even_where_full_runs_are_long():
-    paces = [SLOW] * 8
-    stages = lay_out(paces, 850.0, 60.0, 2, 3, 1, 1e9)
-    assert stages is not None and sum(pace.seconds(stages.first) for pace in paces) / 2 <= 60.0
+FAST = Pace(0.01, 0.05, 0.1)
 
 
 def test_a_gate_lets_in_what_ends_in_time_and_learns_from_what_took_longer(tmp_path: Path):
@@ -114,39 +86,47 @@ def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
     assert "time is up: mlp saved on the way" in said[-1] and not study.done(study.jobs[0])
 
 
-class Under:
-    """A comparison under way, as far as its stages are concerned."""
-
-    adapted, changed = timed.TimedComparison.adapted, timed.TimedComparison.changed
-    usual_paces = timed.TimedComparison.usual_paces
-
-    def __init__(self, left: float, slowness: float) -> None:
-        self.clock = Clock(1000.0, 0.0, time.perf_counter() - (1000.0 - left - 15.0))
-        self.clock.ratios = [slowness]
-        self.asked = ComparisonConfig(source="photos", time="1000s")
-        self.state = State(paces={"mlp": FAST})
-        self.learnt = [Candidate("mlp", "mlp", "mlp")] * 8
-        self.pool, self.folds = SimpleNamespace(workers=[None, None]), 1
-        self.said: list[str] = []
-        self.say, self.save = self.said.append, lambda: None
-
-    def usual(self, candidate: Candidate) -> SimpleNamespace:
-        return SimpleNamespace(size="mlp")
+def under_way(left: float, slowness: float, folder: Path) -> Session:
+    """A comparison by time in its midst."""
+    clock = Clock(1000.0, 0.0, time.perf_counter() - (1000.0 - left - 15.0))
+    clock.ratios = [slowness]
+    study = replace(make_study(folder, {"mlp": 0.9}, seeds=1), candidates=[Candidate("mlp", "mlp", "mlp")] * 8)
+    question = ComparisonConfig(source="photos", time="1000s")
+    pool: Any = SimpleNamespace(workers=[None, None], threads=1)
+    session = Session(question, question, None, study, pool, State(), clock, lambda sentence: None, unwatched, print)
+    session.state.paces[session.usual(study.candidates[0]).size] = FAST
+    return session
 
 
 @pytest.mark.parametrize(
     ("left", "slowness", "seeds", "settings"),
-    [(900.0, 1.0, 3, 6), (900.0, 2.0, 3, 3), (200.0, 3.0, 1, 1), (2.0, 4.0, 1, 1)],
+    [(900.0, 1.0, 3, 6), (900.0, 2.0, 3, 3), (500.0, 3.0, 3, 1), (2.0, 4.0, 1, 1)],
 )
-def test_where_runs_take_longer_less_is_done(left: float, slowness: float, seeds: int, settings: int):
-    stages = lay_out([FAST] * 8, 900.0, 200.0, 2, 3, 6, 1e9)
+def test_where_runs_take_longer_less_is_done(left: float, slowness: float, seeds: int, settings: int, tmp_path: Path):
+    stages = lay_out([FAST] * 8, Room(900.0, 200.0, 2, 1e9), 3, 6)
     assert stages is not None
-    under = Under(left, slowness)
-    found = under.adapted(stages)  # type: ignore[attr-defined]
+    session = under_way(left, slowness, tmp_path)
+    found = adapted(session, stages)
     assert (found.seeds, found.settings) == (seeds, settings) and found.first == stages.first <= found.full
-    assert (found == stages) == (slowness == 1.0) == (not under.said)
+    assert (found == stages) == (slowness == 1.0) == (not session.state.story)
     if found.settings > 1:
-        assert work([FAST] * 8, found) / 2 * slowness <= left * 1.1
+        room = Room(left, left, 2, 1e9, begun=found.first)
+        assert work([FAST] * 8, found, room) / 2 * slowness <= left * 1.1
+
+
+def test_full_runs_are_shortened_only_by_what_is_missing(tmp_path: Path):
+    session = under_way(60.0, 1.0, tmp_path)
+    stages = Stages(4.0, 16.0, 1, 2)
+    setting = session.usual(session.learnt[0])
+    session.state.chosen = {"mlp": setting}
+    assert shortened(session, stages) == stages, "one network fits"
+    session = under_way(6.0, 1.0, tmp_path / "late")
+    session.state.chosen = {"mlp": setting}
+    (job,) = session.runs.seed(setting, 0, 16.0)
+    assert shortened(session, stages).full < 16.0
+    session.study.run_folder(job).path.mkdir(parents=True)
+    finish(session.study, job, 0.9)
+    assert shortened(session, stages).full == 16.0, "nothing is missing"
 
 
 QUESTION = asked(
@@ -175,6 +155,12 @@ def test_each_candidate_gets_as_much_time_and_as_many_settings_and_nothing_is_do
     assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
     more = compare(replace(QUESTION, seeds=3), tmp_path, "weft compare", said.append)
     assert len(more.jobs) == len(study.jobs) + 2
+    kept = json.loads((tmp_path / FILE).read_text())
+    left_out = kept["chosen"].pop("resnet8_cifar")  # as if there had been no time for it
+    (tmp_path / FILE).write_text(json.dumps(kept))
+    late = compare(QUESTION, tmp_path, "weft compare", said.append)
+    assert json.loads((tmp_path / FILE).read_text())["chosen"]["resnet8_cifar"] == left_out, "it is tried again"
+    assert sorted(job.name for job in late.jobs) == sorted(job.name for job in study.jobs)
 
 
 def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -186,10 +172,10 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
 
     monkeypatch.setattr(Gate, "admits", admits)
     monkeypatch.setattr(Gate, "patience", lambda gate: 600.0)
-    monkeypatch.setattr(timed.TimedComparison, "laid_out", lambda self: Stages(0.1, 0.4, 3, 2))
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 0.4, 3, 2))
     said: list[str] = []
     question = asked(
-        models="mlp,resnet8_cifar", match="time", amount=None, time="30s", steps=None, seeds=2, pretrained=False
+        models="mlp,resnet8_cifar", match="time", amount=None, time="1000s", steps=None, seeds=2, pretrained=False
     )
     study = compare(question, tmp_path, "", said.append)
     assert "time is up before every candidate has had a full run" in " ".join(said)
@@ -209,12 +195,22 @@ def test_more_time_keeps_what_was_measured_and_another_question_begins_anew(tmp_
     longer = replace(question, time="10m", seeds=5)
     other = replace(question, models="mlp")
     assert question_of(question, "f") == question_of(longer, "f") != question_of(other, "f")
-    stored = State(question_of(question, "f"), 50_000.0, 12.0)
-    (tmp_path / timed.FILE).write_text(json.dumps(stored.__dict__))
+    stored = State(question_of(question, "f"), 50_000.0, 12.0, judged=(1000, 2500))
+    stored.save(tmp_path)
     assert read_state(tmp_path, longer, "f") == stored and read_state(tmp_path, longer, "other data").spent == 0.0
     assert read_state(tmp_path, other, "f") == State(question_of(other, "f"))
-    (tmp_path / timed.FILE).write_text("{")
+    assert judged_rows(replace(question, time="2h"), tmp_path).reading.test_rows == 2500, "runs are judged as before"
+    assert judged_rows(replace(question, time="2h"), tmp_path / "new").reading.test_rows == 10_000
+    (tmp_path / FILE).write_text("{")
     assert read_state(tmp_path, longer, "f").spent == 0.0
+
+
+def test_a_late_candidate_is_left_out_and_the_full_runs_of_the_others_stay(tmp_path: Path):
+    session = under_way(60.0, 1.0, tmp_path)
+    several = [Candidate(name, "mlp", "mlp") for name in ("mlp", "vit", "rcnn", "gmlp")]
+    assert [c.name for c in without_late(session, several, {"rcnn"}, 4)] == ["mlp", "vit", "gmlp"]
+    assert "rcnn" in session.state.story[-1][1] and session.study.story == session.state.story
+    assert without_late(session, several, {"mlp", "vit", "rcnn"}, 4) == []
 
 
 def test_times_in_words():
@@ -235,7 +231,7 @@ def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeyp
 
     def found(rows: int, within: float) -> tuple[int | None, float] | None:
         many = replace(facts(), rows=rows)
-        question = judged_rows(ComparisonConfig(source="photos", time="15m"))
+        question = judged_rows(ComparisonConfig(source="photos", time="15m"), Path("nowhere"))
         probe = fitting_probe(question, many, Reading(), "efficientnet_lite0", within)  # type: ignore[arg-type]
         return probe and (probe.candidate.img_size, round(probe.candidate.share, 2))
 
@@ -254,7 +250,8 @@ def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.
 
 
 def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(timed, "FINETUNING_STEPS", 1)
+    monkeypatch.setattr(members, "FINETUNING_STEPS", 1)
+    monkeypatch.setattr(members, "seconds", lambda text: 1000.0)  # for features, however busy the machine is
     compare(asked(models="resnet8_cifar", seeds=1, steps=30, match="none", amount=None, baseline=False),
             tmp_path / "before", "", lambda sentence: None)  # fmt: skip
     (run,) = (tmp_path / "before" / "runs").iterdir()

@@ -1,0 +1,69 @@
+"""The time of a comparison: what is left of it, and whether a run will still end in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from weft.studies.engine.study import Job
+
+RESERVE, LEAST_RESERVE = 0.015, 3.0  # of the time, and seconds, for mistakes and the report
+LATE = 0.02  # of the time, after which a run that takes longer than predicted is saved and left
+RECENT = 30  # runs that tell how wrong predictions are
+
+
+class Clock:
+    """The time of a comparison, over all of its sessions, and how wrong predictions have been."""
+
+    def __init__(self, total: float, spent: float, started: float) -> None:
+        self.total, self.before, self.started = total, spent, started
+        self.reserve = max(LEAST_RESERVE, RESERVE * total)
+        self.ratios: list[float] = []
+
+    def spent(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def left(self) -> float:
+        """Seconds for further runs."""
+        return self.total - self.reserve - self.spent()
+
+    def until_end(self) -> float:
+        """Seconds until the comparison ends."""
+        return max(0.0, self.total - self.spent())
+
+    def slowness(self) -> float:
+        """Seconds that runs take for one that was predicted."""
+        return median(self.ratios[-RECENT:]) if self.ratios else 1.0
+
+
+@dataclass
+class Gate:
+    """Lets a run begin only if it will end in time."""
+
+    clock: Clock
+    predicted: Callable[[Job], float]
+    end: float | None = None
+    """seconds of the comparison's time, before its own end, after which runs under way are left"""
+
+    def admits(self, job: Job) -> bool:
+        return self.predicted(job) * self.clock.slowness() <= self.clock.left()
+
+    def ended(self, job: Job, took: float) -> None:
+        if predicted := self.predicted(job):
+            self.clock.ratios.append(took / predicted)
+
+    def patience(self) -> float:
+        """Seconds until runs that are still under way are saved and left."""
+        rest = self.clock.left() if self.end is None else min(self.clock.left(), self.end - self.clock.spent())
+        return max(0.0, rest + LATE * self.clock.total)
+
+
+def in_words(length: float) -> str:
+    """A time for people: 40 s, 12 min, 3.5 h."""
+    if length < 10:
+        return f"{length:.2g} s"
+    if length < 120:
+        return f"{length:.0f} s"
+    return f"{length / 60:.3g} min" if length < 7200 else f"{length / 3600:.3g} h"

@@ -1,0 +1,105 @@
+"""Who takes part in a comparison by time besides the networks from scratch, and how fast each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.errors import WeftError
+from weft.studies.compare.run_configs import run_config
+from weft.studies.compare.timed.clock import in_words
+from weft.studies.compare.timed.layout import Stages
+from weft.studies.compare.timed.pace import Pace
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.sizes import IN_RUNS
+from weft.studies.compare.timed.state import Setting
+from weft.studies.compare.trained import finetuned, trained_probes
+from weft.studies.engine import tasks
+from weft.training.config import seconds
+
+PROBING = 0.04  # of the time goes into timing steps, at most
+PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
+BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
+FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
+
+
+def add_probes(session: Session) -> None:
+    """Set trained networks beside the others, each a linear probe with a candidate's share of the time.
+
+    Those that there was no time for are looked for again where there is more of it.
+    """
+    state, clock = session.state, session.clock
+    if state.probes is None or clock.total > state.total:
+        of_each = IN_RUNS * clock.total * session.workers / (len(session.learnt) + 2)
+        within = min(PROBE_SHARE * clock.total, of_each)  # a probe is one run, on one worker
+        if session.asked.time is None:
+            within = seconds(session.asked.amount or "1s") * (session.asked.seeds + 1)
+        known = state.probes or []
+        here = {probe.candidate.start for probe in known}
+        found = trained_probes(session.of_trained, session.study.facts, session.pool, within, session.tell, here)
+        state.probes = [*known, *found]
+        session.save()
+    probes = [probe.candidate for probe in state.probes]
+    session.study = replace(session.study, candidates=[*session.study.candidates, *probes])
+    for probe in probes:
+        rows = f"{round(probe.share * session.study.facts.rows):,} training rows"
+        side = f", images at {probe.img_size} px" if probe.img_size else ""
+        session.say(f"{probe.name}: a linear probe of a trained network, {rows}{side}")
+
+
+def add_finetuned(session: Session, stages: Stages) -> None:
+    """The trained networks, all of their weights moving, where there is time for some steps."""
+    settings = []
+    for probe in session.state.probes or []:
+        setting = session.usual(finetuned(probe.candidate))
+        expected = stages.full / (BACKWARD * FINETUNING_BATCH * probe.each)
+        if setting.candidate.name in session.names:
+            continue
+        if expected < FINETUNING_STEPS / 2:
+            session.tell(
+                f"left out: {setting.candidate.name}: about {max(1, expected):.0f} steps only; give more --time"
+            )
+        else:
+            settings.append(setting)
+    measure_paces(session, settings)
+    for setting in settings:
+        pace = session.state.paces.get(setting.size)
+        if pace is None:
+            continue
+        if (steps := pace.steps(stages.full)) < FINETUNING_STEPS:
+            longer = in_words(session.clock.total * FINETUNING_STEPS / steps)
+            session.tell(f"left out: {setting.candidate.name}: {steps} steps only; --time {longer} would do")
+            continue
+        session.add(setting.candidate)
+
+
+def time_baseline(session: Session) -> None:
+    """How long the classical baseline takes, from a few rows, so that it takes no more than its share."""
+    classical = [each for each in session.study.candidates if each.fixed and not each.start]
+    if session.state.baseline is not None or not classical or session.asked.time is None:
+        return
+    config = run_config(session.asked, classical[0], 0, session.study.facts.rows)
+    try:
+        session.state.baseline = session.pool.first(tasks.baseline_seconds, config, session.pool.threads)
+    except WeftError:  # which its run will say again
+        session.state.baseline = 0.0
+
+
+def measure_paces(session: Session, settings: list[Setting]) -> None:
+    """Time the steps of what has not been timed before, with all workers busy."""
+    state, rows = session.state, session.study.facts.rows
+    wanted = {setting.size: setting for setting in settings if setting.size not in state.paces}
+    if not wanted:
+        return
+    duration = min(1.0, PROBING * session.clock.total * session.workers / len(wanted) / 2)
+    arguments = [
+        (run_config(session.asked, setting.candidate, 0, rows), session.pool.threads, duration)
+        for setting in wanted.values()
+    ]
+    for size, answer in zip(wanted, session.pool.each(tasks.pace, arguments), strict=True):
+        if isinstance(answer, WeftError):
+            session.tell(f"left out: {wanted[size].candidate.name}: {answer}")
+            if any(session.usual(candidate).size == size for candidate in session.learnt):
+                session.without({wanted[size].candidate.name})
+        else:
+            state.paces[size] = Pace(*answer)
+    session.save()

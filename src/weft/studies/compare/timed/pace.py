@@ -1,0 +1,42 @@
+"""How long runs take: steps and evaluations of every network are timed once a comparison, with all workers busy.
+
+So seconds become steps that are the same for every seed and after every interruption.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+STARTING = 0.6  # seconds of a run before its first step and after its last: data, network, checkpoint, record
+PROBED = 4  # steps that a run times for itself before it begins
+EVALUATING = 0.15  # of a run's training goes into evaluations on the validation split, at most
+EVALUATIONS = 10  # of a run, at most
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds of a training step, and of an evaluation on the validation and on the test split."""
+
+    step: float
+    validation: float
+    test: float
+
+    def steps(self, length: float) -> int:
+        """Steps in so many seconds of training."""
+        return max(1, round(length / self.step))
+
+    def evaluations(self, length: float) -> int:
+        """Evaluations of a run that trains for so many seconds."""
+        affordable = EVALUATING * length / max(self.validation, 1e-9)
+        return min(EVALUATIONS, self.steps(length), max(1, int(affordable)))
+
+    def interval(self, length: float) -> int:
+        """Steps between them."""
+        return math.ceil(self.steps(length) / self.evaluations(length))
+
+    def seconds(self, length: float, tested: bool = True) -> float:
+        """Seconds of a whole run that trains for `length`, with or without the test split."""
+        training = (self.steps(length) + PROBED) * self.step
+        judging = (self.evaluations(length) + 1) * self.validation + (self.test if tested else 0.0)
+        return STARTING + training + judging

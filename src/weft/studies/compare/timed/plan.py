@@ -1,0 +1,170 @@
+"""The plan of a comparison by time: laid out before the first run, told, and cut where runs take longer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import datetime, timedelta
+from statistics import median
+
+from weft.errors import WeftError
+from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
+from weft.studies.compare.timed.clock import in_words
+from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.sizes import other_side
+from weft.studies.engine import tasks
+from weft.training.config import seconds
+
+EARLY = 0.2  # of the time, within which the first leaderboard is there
+PASSES = 100  # epochs of a run, at most
+SETTINGS = 6  # of each candidate, by default
+DECODING = 0.05  # of the time may go into reading all images once more, at another side
+THOROUGH = 5  # seeds of what is called a thorough answer
+ROOMIER = 1.2  # times the least that would do, which is named where a time is too short
+
+
+def planned(session: Session) -> Stages:
+    """The lengths of runs that fit into the time; refused where not even a step of each does.
+
+    For the same time they are as they were. With more time the settings that were chosen are kept, and runs get
+    longer, or there are more of them.
+    """
+    state, before = session.state, session.state.stages
+    if before is not None and state.total == session.clock.total and session.asked.amount is None:
+        return before
+    stages = laid_out(session)
+    if before is not None and state.chosen:
+        stages = replace(stages, first=before.first, full=max(stages.full, before.full), settings=before.settings)
+    state.stages, state.total = stages, session.clock.total
+    session.save()
+    return stages
+
+
+def laid_out(session: Session) -> Stages:
+    """The longest runs that fit into what is left of the time."""
+    asked, state, clock = session.asked, session.state, session.clock
+    settings = (SETTINGS if asked.trials is None else asked.trials) or 1
+    if asked.amount is not None:
+        full = seconds(asked.amount)
+        return Stages(full / SHORTER, full, settings, asked.seeds)
+    paces, probes = session.paces(), state.probes or []
+    reading = sum(probe.seconds for probe in probes) / session.workers if not state.chosen else 0.0
+    early = EARLY * clock.total - clock.spent() - reading
+    further = 0 if state.chosen else len(probes)
+    longer = [max(paces, key=lambda pace: pace.step)] * further  # as if they were fine-tuned, too
+    room = replace(room_in(session), left=clock.left() - reading, first_by=early)
+    stages = lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
+    if stages is None:
+        least = 2 * sum(pace.seconds(0.0) for pace in paces) / session.workers + clock.spent() + clock.reserve
+        several = f" of each of {len(paces)} candidates" if len(paces) > 1 else ""
+        raise WeftError(
+            f"--time {asked.time} is too short for a step{several}; give at least {in_words(ROOMIER * least)}"
+            f"{', or fewer --models' if several else ''}"
+        )
+    return stages
+
+
+def room_in(session: Session) -> Room:
+    """What runs have to fit into from now on."""
+    longest = PASSES * session.epoch * max(pace.step for pace in session.paces())
+    shares = 1 + len(SHARES) * session.asked.learning_curve
+    begun = session.state.stages.first if session.state.stages and session.state.chosen else None
+    left = session.clock.left() / max(1.0, session.clock.slowness())
+    return Room(left, math.inf, session.workers, longest, shares, session.runs.folds, begun)
+
+
+def adapted(session: Session, stages: Stages) -> Stages:
+    """The stages with fewer settings, seeds or steps where the first runs took longer than was predicted."""
+    if session.asked.time is None:
+        return stages
+    room = replace(room_in(session), longest=stages.full, begun=stages.first)
+    found = lay_out(session.paces(), room, stages.seeds, stages.settings)
+    if found is None:
+        found = replace(stages, full=stages.first, settings=1, seeds=1)
+    return changed(session, stages, found)
+
+
+def shortened(session: Session, stages: Stages) -> Stages:
+    """The stages with full runs that every candidate can make once in the time that is left."""
+    if session.asked.time is None:
+        return stages
+    settings = [setting for name, setting in session.state.chosen.items() if name in session.names]
+    left = session.clock.left() * session.workers / max(1.0, session.clock.slowness())
+
+    def missing(full: float) -> float:
+        jobs = [job for setting in settings for job in session.runs.seed(setting, 0, full)]
+        return sum(session.runs.predicted(job) for job in jobs if not session.study.done(job))
+
+    fitting = (full for full in rungs(stages.full, stages.first) if missing(full) <= left)
+    return changed(session, stages, replace(stages, full=next(fitting, stages.first)))
+
+
+def changed(session: Session, before: Stages, after: Stages) -> Stages:
+    """Keep and tell what had to be changed."""
+    if after != before:
+        settings = f", {after.settings} settings" if after.settings > 1 else ""
+        session.tell(
+            f"less time is left than was planned for: {after.seeds} seeds of {in_words(after.full)} each{settings}"
+        )
+        session.state.stages = after
+        session.save()
+    return after
+
+
+def announce(session: Session, stages: Stages) -> None:
+    """The plan: what each candidate gets, when it ends, and what more would take."""
+    count, workers = len(session.learnt), session.workers
+    beside = f", {workers} side by side" if workers > 1 else ""
+    if session.asked.amount is None:
+        ends = datetime.now().astimezone() + timedelta(seconds=session.clock.until_end())
+        session.tell(f"plan for {in_words(session.clock.total)}, until {ends:%H:%M:%S}:")
+    if session.state.chosen:
+        session.tell(f"  settings are kept as they were chosen before; {reusable(session)}")
+    else:
+        networks = f"{count} network{'s' if count > 1 else ''}"
+        session.tell(f"  a first leaderboard: {networks}, {in_words(stages.first)} of training each{beside}")
+        if stages.settings > 1:
+            what = "rates, sizes and image sides" if trial_side(session, stages) else "rates and sizes"
+            session.tell(f"  then up to {stages.settings} settings of each ({what}), judged on validation")
+    if session.runs.folds > 1:
+        folds = session.runs.folds
+        session.tell(f"  every seed is a cross-validation: {folds} runs, each row tested by one that never saw it")
+    session.tell(
+        f"  then {stages.seeds} seeds of each, {in_words(stages.full)} of training a run; more while time is left"
+    )
+    session.tell(f"  steps of a run: {steps_in_words(session, stages)}")
+    session.tell(f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(thorough(session))}")
+
+
+def reusable(session: Session) -> str:
+    """How many runs of an earlier session there are."""
+    finished = sum(1 for _ in session.study.folder.glob("runs/*/record.json"))
+    return f"{finished} runs of before can be used again"
+
+
+def steps_in_words(session: Session, stages: Stages) -> str:
+    """What each network gets: its size, image side where there are images, and steps."""
+    pairs = zip(session.learnt, session.paces(), strict=True)
+    each = ", ".join(f"{candidate.name} {pace.steps(stages.full):,}" for candidate, pace in pairs)
+    sizes = sorted(candidate.count.get("params", 0) for candidate in session.learnt if not candidate.start)
+    return f"{each} ({sizes[len(sizes) // 2]:,} parameters at first)" if sizes and sizes[0] else each
+
+
+def trial_side(session: Session, stages: Stages) -> int | None:
+    """The image side that is tried beside the usual one, where photographs are large and enough settings are tried."""
+    if stages.settings < SETTINGS or session.natural_side is None:
+        return None
+    asked, facts = session.asked, session.study.facts
+    rows = facts.rows + (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0)
+    reading = session.pool.first(tasks.decoding_seconds, run_config(asked, None, 0, facts.rows))
+    if reading * rows > DECODING * session.clock.total:
+        return None
+    return other_side(session.natural_side, stages.full, median(pace.step for pace in session.paces()))
+
+
+def thorough(session: Session) -> float:
+    """Seconds of a comparison of many epochs and seeds."""
+    runs = THOROUGH * session.runs.folds
+    each = [runs * pace.seconds(EPOCHS * session.epoch * pace.step) for pace in session.paces()]
+    return sum(each) / session.workers

@@ -1,0 +1,67 @@
+"""The runs of a comparison by time: seconds become steps, and every run has a predicted length."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.studies.compare.candidates import Facts
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.run_configs import run_config, with_fraction
+from weft.studies.compare.timed.state import Setting, State
+from weft.studies.engine.study import Job
+
+BASELINE_SHARE = 0.12  # of the time may go into the classical baseline, on one worker; else it learns from fewer rows
+LEAST_ROWS = 200  # that it learns from however short the time
+
+
+class Runs:
+    """Makes runs of a given length out of settings, and tells how long each will take."""
+
+    def __init__(self, asked: ComparisonConfig, facts: Facts, state: State, total: float) -> None:
+        self.asked, self.facts, self.state, self.total = asked, facts, state, total
+        self.folds = asked.reading.folds or 1
+        self.lengths: dict[str, float] = {}
+
+    def seed(self, setting: Setting, seed: int, length: float, share: float = 1.0) -> list[Job]:
+        """The runs of a seed: one, or one for each fold of its own cut of the rows."""
+        whole = self.fitted(setting) if setting.candidate.fixed else self.trained(setting, seed, length, share=share)
+        if self.folds == 1:
+            return [whole]
+        found = []
+        for fold in range(self.folds):
+            reading = replace(whole.labelled.reading, split_seed=self.asked.reading.split_seed + seed, fold=fold)
+            found.append(replace(whole, config=replace(whole.labelled, reading=reading), part=f"fold{fold}"))
+            shared = setting.candidate.fixed and setting.candidate.start  # features are read once for all folds
+            self.lengths[found[-1].name] = self.predicted(whole) / (self.folds if shared else 1)
+        return found
+
+    def fitted(self, setting: Setting) -> Job:
+        """The run of a candidate that no seed changes: a probe, or the baseline from as many rows as there is time."""
+        config = run_config(self.asked, setting.candidate, 0, self.facts.rows)
+        if setting.candidate.start:
+            return Job(setting.candidate.name, config, self.facts.fingerprint)
+        rows, each = self.facts.rows, self.state.baseline or 0.0
+        affordable = BASELINE_SHARE * self.total / (each * self.folds) if each else rows
+        share = min(1.0, max(LEAST_ROWS, affordable) / rows) if self.asked.time is not None else 1.0
+        job = Job(setting.candidate.name, with_fraction(config, share), self.facts.fingerprint)
+        self.lengths[job.name] = each * share * rows
+        return job
+
+    def trained(self, setting: Setting, seed: int, length: float, tested: bool = True, share: float = 1.0) -> Job:
+        """A run of so many seconds of training; one that is not tested is a trial."""
+        pace = self.state.paces[setting.size]
+        config = run_config(self.asked, setting.candidate, seed, self.facts.rows, pace.steps(length))
+        config = replace(
+            config,
+            optimisation=replace(config.optimisation, lr=setting.lr),
+            execution=replace(config.execution, eval_every=pace.interval(length)),
+            objective=config.objective if tested else replace(config.objective, judged_on="validation"),
+        )
+        job = Job(setting.candidate.name, with_fraction(config, share), self.facts.fingerprint)
+        self.lengths[job.name] = pace.seconds(length, tested)
+        return job
+
+    def predicted(self, job: Job) -> float:
+        """Seconds of a run; 0 where that is not known."""
+        known = {probe.candidate.name: probe.seconds for probe in self.state.probes or []}
+        return self.lengths.get(job.name, known.get(job.candidate, 0.0))

@@ -1,0 +1,133 @@
+"""One session of a comparison by time: what its stages share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from weft.errors import WeftError
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.progress import Watch
+from weft.studies.compare.run_configs import BATCH
+from weft.studies.compare.timed.clock import Clock, Gate, in_words
+from weft.studies.compare.timed.pace import Pace
+from weft.studies.compare.timed.runs import Runs
+from weft.studies.compare.timed.sizes import usual_setting
+from weft.studies.compare.timed.state import Setting, State
+from weft.studies.engine.runner import Pool, Say, run_jobs
+from weft.studies.engine.study import Job, Study
+from weft.training.storage.record import best_validation
+
+Finish = Callable[[Study], None]  # what is measured once runs are there: speeds in use, mistakes
+
+
+@dataclass
+class Session:
+    """What is compared, by whom, in which time, and how far it is."""
+
+    asked: ComparisonConfig
+    of_trained: ComparisonConfig
+    """what was asked of trained networks, which take images of another side"""
+    natural_side: int | None
+    """px of photographs that were made small"""
+    study: Study
+    pool: Pool
+    state: State
+    clock: Clock
+    say: Say
+    watch: Watch
+    finish: Finish
+    learnt: list[Candidate] = field(init=False)
+    """networks that are trained"""
+    runs: Runs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.learnt = [candidate for candidate in self.study.candidates if not candidate.fixed]
+        self.runs = Runs(self.asked, self.study.facts, self.state, self.clock.total)
+
+    @property
+    def workers(self) -> int:
+        return len(self.pool.workers)
+
+    @property
+    def epoch(self) -> float:
+        """Steps of one."""
+        return self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
+
+    @property
+    def names(self) -> set[str]:
+        """Of the networks that are trained."""
+        return {candidate.name for candidate in self.learnt}
+
+    def usual(self, candidate: Candidate) -> Setting:
+        return usual_setting(self.asked, candidate)
+
+    def paces(self) -> list[Pace]:
+        """Of every network that is trained, at the settings that were chosen for it, or its usual ones."""
+        settings = [self.state.chosen.get(candidate.name) or self.usual(candidate) for candidate in self.learnt]
+        return [self.state.paces[setting.size] for setting in settings]
+
+    def add(self, candidate: Candidate) -> None:
+        """One more network that is trained."""
+        self.learnt.append(candidate)
+        self.study = replace(self.study, candidates=[*self.study.candidates, candidate])
+
+    def without(self, names: set[str]) -> None:
+        """Go on without some candidates."""
+        self.learnt = [candidate for candidate in self.learnt if candidate.name not in names]
+        left = [candidate for candidate in self.study.candidates if candidate.name not in names]
+        self.study = replace(self.study, candidates=left)
+        if not self.learnt:
+            raise WeftError("no candidate can be trained on these data here; the lines above say why")
+
+    def gate(self, within: float = 1.0) -> Gate:
+        """Who decides whether a run ends in time, within a share of it."""
+        return Gate(self.clock, self.runs.predicted, within * self.clock.total)
+
+    def run(self, jobs: list[Job], stage: str, within: float = 1.0) -> list[Job]:
+        """Do the jobs that there is time for, `within` a share of it; returns those that were not finished."""
+        timed = self.asked.time is not None
+        self.watch(self.study, jobs, stage, self.clock.until_end if timed else None)
+        left = run_jobs(self.study, self.pool, jobs, self.say, self.gate(within) if timed else None)
+        self.save()
+        return left
+
+    def lead(self, jobs: list[Job], length: float) -> None:
+        """Make these the runs of the leaderboard."""
+        self.study = replace(self.study, jobs=jobs, budget=f"{in_words(length)} of training each")
+        self.study.save()
+
+    def validation(self, job: Job) -> float:
+        """The best validation score of a run, or worst of all where it has none."""
+        record = self.study.run_folder(job).record()
+        if record is None or record["status"] != "finished":
+            return -math.inf
+        return best_validation(record)
+
+    def tell(self, sentence: str) -> None:
+        """Say what was planned or has happened, and keep it for the report."""
+        self.say(sentence)
+        self.state.story.append((round(self.clock.spent(), 1), sentence.strip()))
+        self.study = replace(self.study, story=self.state.story)
+
+    def show_so_far(self) -> None:
+        """The report and a line about what the runs say that are finished by now."""
+        from weft.studies.results.summary import draw_report  # loads torch
+
+        folder = self.study.folder
+        try:
+            summary = draw_report(folder)
+        except WeftError as error:
+            self.say(f"no report yet: {error}")
+            return
+        scores = [f"{row['name']} {row['score']:.3f}" for row in summary["rows"] if row["score"] is not None]
+        self.say(f"so far: {', '.join(scores)}; report: {folder / 'report.html'}")
+        if self.asked.time is not None:
+            self.say(f"{in_words(self.clock.until_end())} left")
+
+    def save(self) -> None:
+        """Keep what was measured and chosen."""
+        self.state.spent = self.clock.spent()
+        self.state.save(self.study.folder)

@@ -1,0 +1,112 @@
+"""How large networks and images are in a comparison by time: small enough for runs of some hundred steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from weft.studies.compare.candidates import PRESETS, Candidate, Facts, default_budget, make_candidates, resized_to
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.rate_search import around, short_run_rate
+from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, run_config
+from weft.studies.compare.timed.layout import ENOUGH, FEWEST_SEEDS
+from weft.studies.compare.timed.state import Setting, read_state
+from weft.studies.engine import tasks
+from weft.studies.engine.runner import Pool, Say
+from weft.training.config import seconds
+
+SHARES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
+SMALLER = 0.25  # of the parameters: the other size that is tried
+IN_RUNS = 0.8  # of the time goes into runs, about
+BESIDES = 1.5  # full runs that first runs and trials of a candidate take
+SMALL_SIDE = 32  # px of photographs at first: many steps over small ones tell more
+SIDES = (96, 64, 48)  # px of photographs that are tried beside it, the largest that leaves enough steps
+LEAST_STEPS = 100  # of a full run at such a side
+
+
+def with_small_images(asked: ComparisonConfig, pool: Pool, say: Say) -> tuple[ComparisonConfig, int | None]:
+    """Where nothing was said about it, photographs are made small; also the side that they have, where they were."""
+    if asked.transform.img_size is not None:
+        return asked, None
+    side = pool.first(tasks.image_side, run_config(asked, None, 0, 1))
+    if side is None or side <= 1.5 * SMALL_SIDE:
+        return asked, None
+    say(f"images of {SMALL_SIDE} px at first, from {side}: many steps over small ones teach more (--img-size)")
+    return replace(asked, transform=replace(asked.transform, img_size=SMALL_SIDE)), side
+
+
+def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Path) -> float | None:
+    """Parameters of every candidate with which some hundred steps fit into a run, from the speed of one of them.
+
+    None where networks were named, or something else is held equal: then they have the size that they have.
+    """
+    if asked.match != "time" or asked.models not in PRESETS:
+        return None
+    state = read_state(folder, asked, facts.fingerprint)
+    if state.amount is not None:
+        return state.amount
+    budget, speed = default_budget(facts, "params"), None
+    for share in SHARES:
+        made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [])
+        macs = sorted(candidate.count["macs"] for candidate in made)
+        if speed is None:
+            config = run_config(asked, made[-1], 0, facts.rows)
+            step = pool.first(tasks.step_seconds, config, pool.threads)
+            speed = made[-1].count["macs"] * config.optimisation.batch / step
+        length = full_length(asked, len(made) + 2 * asked.pretrained, len(pool.workers))
+        if speed * length / (macs[len(macs) // 2] * (asked.optimisation.batch_size or BATCH)) >= ENOUGH:
+            break
+    state.amount = share * budget
+    state.save(folder)
+    return state.amount
+
+
+def full_length(asked: ComparisonConfig, networks: int, workers: int) -> float:
+    """About the seconds of a full run, before anything was measured."""
+    if asked.time is None:
+        return seconds(asked.amount or "1s")
+    each = IN_RUNS * seconds(asked.time) * workers / networks
+    return each / (min(asked.seeds, FEWEST_SEEDS) + BESIDES)
+
+
+# ---- The settings of a candidate.
+
+
+def usual_setting(asked: ComparisonConfig, candidate: Candidate) -> Setting:
+    if candidate.start:
+        return Setting(candidate, FINETUNING_RATE)
+    return Setting(candidate, asked.optimisation.lr or short_run_rate(asked.optimisation.opt))  # type: ignore[arg-type]
+
+
+def other_settings(
+    asked: ComparisonConfig, candidate: Candidate, facts: Facts, count: int, side: int | None
+) -> list[Setting]:
+    """Up to `count` settings, less the usual one: other rates, then a smaller network and images of another `side`,
+    then all of these together."""
+    usual = usual_setting(asked, candidate).lr
+    fixed = asked.optimisation.lr is not None
+    rates = [usual] if fixed else [rate for number in (3, 5, 7) for rate in around(usual, number)]
+    sizes = other_sizes(candidate, facts, side) if asked.match == "time" and not candidate.start else []
+    near = rates[:3]
+    pairs = [(candidate, rate) for rate in near] + [(size, usual) for size in sizes]
+    pairs += [(size, rate) for size in sizes for rate in near]
+    pairs += [(size, rate) for rate in rates for size in (candidate, *sizes)]
+    found = [Setting(*pair) for pair in pairs if pair != (candidate, usual)]
+    return [each for number, each in enumerate(found) if each not in found[:number]][: count - 1]
+
+
+def other_sizes(candidate: Candidate, facts: Facts, side: int | None) -> list[Candidate]:
+    """A smaller network, and where photographs are large both sizes of it at another side; as far as can be built."""
+    larger = resized_to(candidate, 1.0, facts, side) if side else None
+    wanted = [resized_to(candidate, SMALLER, facts), larger, larger and resized_to(candidate, SMALLER, facts, side)]
+    return [size for size in wanted if size is not None]
+
+
+def other_side(natural: int | None, full: float, step: float) -> int | None:
+    """The image side to try beside the small one: the largest at which enough steps of so many seconds at 32 px fit.
+
+    Convolutions take as many times longer as there are more pixels; None where photographs are no larger.
+    """
+    possible = [side for side in SIDES if natural is not None and side <= natural]
+    fitting = [side for side in possible if full / (step * (side / SMALL_SIDE) ** 2) >= LEAST_STEPS]
+    return next(iter(fitting), None)

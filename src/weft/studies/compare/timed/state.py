@@ -1,0 +1,103 @@
+"""What a comparison in a given time has measured and chosen so far, kept in timed.json beside its runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from weft.disk import Damaged, write_json
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.timed.layout import Stages
+from weft.studies.compare.timed.pace import Pace
+from weft.studies.compare.trained import Probe
+from weft.studies.engine.study import read_stored
+from weft.training.config import seconds
+
+FILE = "timed.json"
+VALIDATION_ROWS = 1000  # that a run is judged by, at most
+TEST_ROWS, MANY_TEST_ROWS, LONG = 2500, 10_000, 3600.0  # likewise; the second where there are so many seconds
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a candidate is trained with."""
+
+    candidate: Candidate
+    lr: float
+
+    @property
+    def size(self) -> str:
+        """What decides how long its steps take; the same after it was stored."""
+        candidate = self.candidate
+        trained = f" {candidate.start} {candidate.share:g}" if candidate.start else ""
+        side = f" {candidate.img_size}" if candidate.img_size else ""
+        return f"{candidate.model} {json.dumps(candidate.network)}{trained}{side}"
+
+
+@dataclass
+class State:
+    """What is kept; `question` tells whether it is still the same one."""
+
+    question: str = ""
+    amount: float | None = None
+    """parameters of every candidate at first"""
+    spent: float = 0.0
+    """seconds of all sessions"""
+    total: float = 0.0
+    """seconds that were asked for"""
+    stages: Stages | None = None
+    """as they were laid out for them"""
+    paces: dict[str, Pace] = field(default_factory=dict)
+    baseline: float | None = None
+    """seconds of the classical baseline a training row; None before it was timed"""
+    probes: list[Probe] | None = None
+    """of trained networks; None before they were looked for"""
+    chosen: dict[str, Setting] = field(default_factory=dict)
+    judged: tuple[int | None, int | None] = (None, None)
+    """validation and test rows that runs are judged by, at most"""
+
+    story: list[tuple[float, str]] = field(default_factory=list)
+    """what was planned and what happened, each after so many seconds"""
+
+    def save(self, folder: Path) -> None:
+        write_json(folder / FILE, asdict(self))
+
+
+def question_of(asked: ComparisonConfig, fingerprint: str) -> str:
+    """A digest of the data and of all that was asked but how much of it: with more time or seeds it is the same."""
+    same = replace(asked, time=None, seeds=1, jobs=None, on=None, reuse=(), learning_curve=False)
+    same = replace(same, reading=replace(same.reading, validation_rows=None, test_rows=None))
+    return hashlib.blake2b(f"{same} {fingerprint}".encode(), digest_size=8).hexdigest()
+
+
+def read_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State:
+    """What an earlier session kept of the same question; nothing, where there was none or its file is damaged."""
+    found, question = stored(folder), question_of(asked, fingerprint)
+    return found if found.question == question else State(question)
+
+
+def stored(folder: Path) -> State:
+    """What an earlier session kept, whatever it was asked."""
+    found = State()
+    if (path := folder / FILE).is_file():
+        with suppress(Damaged):
+            found = read_stored(path, State, "it is measured anew")
+    return found
+
+
+def judged_rows(asked: ComparisonConfig, folder: Path) -> ComparisonConfig:
+    """With rows that runs are judged by, where nothing was said about it: evaluations must not take the time.
+
+    With more time they stay as they were, so that the runs that are there can be used again.
+    """
+    if asked.reading.folds is not None:  # which test every row
+        return asked
+    long = seconds(asked.time or asked.amount or "1s") >= LONG
+    reading, (validation, test) = asked.reading, stored(folder).judged
+    validation = reading.validation_rows or validation or VALIDATION_ROWS
+    test = reading.test_rows or test or (MANY_TEST_ROWS if long else TEST_ROWS)
+    return replace(asked, reading=replace(reading, validation_rows=validation, test_rows=test))

@@ -1,0 +1,80 @@
+"""Which settings each candidate is trained with: as many are tried for all, by halving on the validation split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.timed.layout import KEPT, Stages
+from weft.studies.compare.timed.members import measure_paces
+from weft.studies.compare.timed.plan import trial_side
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.sizes import other_settings
+from weft.studies.compare.timed.state import Setting
+from weft.studies.engine.study import Job
+
+Tried = dict[str, list[tuple[Setting, Job]]]  # by candidate
+
+
+def choose_settings(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
+    """For each candidate the setting with the best validation score: many in short runs, few in longer ones."""
+    others = settings_beside(session, stages, candidates)
+    if any(len(settings) > KEPT for settings in others.values()):
+        tried = run_trials(session, others, stages.short)
+        others = {name: [setting for setting, _ in best_first(session, pairs)[:KEPT]] for name, pairs in tried.items()}
+    for candidate in candidates:
+        if candidate.start and others:  # a trained network has had no first run
+            others[candidate.name] = [*others.get(candidate.name, []), session.usual(candidate)]
+    last = run_trials(session, others, stages.first)
+    for candidate in candidates:
+        usual, entries = session.usual(candidate), last.get(candidate.name, [])
+        if not candidate.start:
+            entries = [(usual, session.runs.seed(usual, 0, stages.first)[0]), *entries]
+        best = best_first(session, entries)
+        session.state.chosen[candidate.name] = best[0][0] if best else usual
+    session.save()
+    if others:
+        tell_choice(session, stages, candidates)
+
+
+def settings_beside(session: Session, stages: Stages, candidates: list[Candidate]) -> dict[str, list[Setting]]:
+    """The settings of each candidate that are tried beside its usual ones, their steps timed."""
+    if stages.settings < 2:
+        return {}
+    side, facts = trial_side(session, stages), session.study.facts
+    found = {c.name: other_settings(session.asked, c, facts, stages.settings, side) for c in candidates}
+    measure_paces(session, [setting for settings in found.values() for setting in settings])
+    known = session.state.paces
+    return {name: [each for each in settings if each.size in known] for name, settings in found.items()}
+
+
+def run_trials(session: Session, settings: dict[str, list[Setting]], length: float) -> Tried:
+    """A trial of each setting, which leaves the test split alone."""
+    tried = {
+        name: [(setting, session.runs.trained(setting, 0, length, tested=False)) for setting in several]
+        for name, several in settings.items()
+    }
+    jobs = [job for pairs in tried.values() for _, job in pairs]
+    left = session.run(jobs, "settings") if jobs else []
+    trials = [*session.study.trials, *(job for job in jobs if job not in left)]
+    session.study = replace(session.study, trials=trials)
+    return tried
+
+
+def best_first(session: Session, pairs: list[tuple[Setting, Job]]) -> list[tuple[Setting, Job]]:
+    return sorted(pairs, key=lambda pair: -session.validation(pair[1]))
+
+
+def tell_choice(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
+    """The settings that won."""
+    chosen = session.state.chosen
+    told = ", ".join(f"{candidate.name} {in_words(chosen[candidate.name])}" for candidate in candidates)
+    session.tell(f"settings chosen on validation: {told}")
+    note = f"up to {stages.settings} settings were tried for every candidate"
+    session.study = replace(session.study, notes=[note])
+
+
+def in_words(setting: Setting) -> str:
+    candidate = setting.candidate
+    side = f", {candidate.img_size} px" if candidate.img_size else ""
+    return f"at {setting.lr:g} with {candidate.count.get('params', 0):,} parameters{side}"

@@ -1,0 +1,31 @@
+"""What a reader of scores has to know first: test rows that were learnt from, one class that has nearly all rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weft.data.open.source import open_source
+from weft.data.show.cautions import cautions
+
+
+def table(path: Path, rows: list[str]) -> Path:
+    path.write_text("\n".join(["text,label", *rows]) + "\n")
+    return path
+
+
+def test_test_rows_that_occur_in_train_are_counted(tmp_path: Path):
+    table(tmp_path / "train.csv", [f"a film of the year {year},{year % 2}" for year in range(1900, 1990)])
+    table(tmp_path / "test.csv", [f"a film of the year {year},{year % 2}" for year in range(1980, 2020)])
+    (said,) = cautions(open_source(tmp_path, val_fraction=0.1))
+    count = int(said.split()[0])
+    assert 5 <= count <= 10 and "of 40 test rows occur in the training split" in said
+
+
+def test_a_class_of_nearly_all_rows_is_named(tmp_path: Path):
+    rows = [f"sentence number {n},{'rare' if n % 20 == 0 else 'common'}" for n in range(400)]
+    (said,) = cautions(open_source(table(tmp_path / "all.csv", rows)))
+    assert "of the test rows are 'common'" in said and "balanced accuracy" in said
+
+
+def test_nothing_is_said_of_sound_data():
+    assert cautions(open_source("digits")) == []

@@ -1,0 +1,53 @@
+"""How large networks and images are in a comparison by time, and which settings are tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from studies.fabricated import facts
+from weft.networks.measure.cost import total_parameters
+from weft.studies.compare.candidates import fit_to, make_candidates
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.run_configs import run_config
+from weft.studies.compare.timed.sizes import other_settings, other_side, usual_setting
+from weft.training.config import OptimisationConfig
+
+PHOTOS = replace(facts("photos"), shape={"img_size": (32, 32), "in_chans": 3})
+ASKED = ComparisonConfig(source="photos", time="15m", match="time")
+CANDIDATES = make_candidates(PHOTOS, "families", "params", 62_500, True, False)
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
+@pytest.mark.parametrize("count", [2, 3, 6, 10])
+def test_every_candidate_is_tried_at_as_many_settings_all_different(candidate, count: int):
+    for side in (None, 64):
+        found = other_settings(ASKED, candidate, PHOTOS, count, side)
+        assert len(found) == count - 1 == len({(s.size, s.lr) for s in found})
+        assert usual_setting(ASKED, candidate) not in found
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
+def test_photographs_are_tried_at_another_side_in_networks_of_the_same_size(candidate):
+    found = other_settings(ASKED, candidate, PHOTOS, 6, 64)
+    larger = [setting for setting in found if setting.candidate.img_size == 64]
+    assert larger and all(run_config(ASKED, s.candidate, 0, 1000).transform.img_size == 64 for s in larger)
+    assert run_config(ASKED, candidate, 0, 1000).transform.img_size is None
+    whole = replace(PHOTOS, shape={"img_size": (64, 64), "in_chans": 3})
+    network = fit_to(whole, candidate.model, larger[0].candidate.network)
+    assert total_parameters(network) == pytest.approx(candidate.count["params"], rel=0.5)
+    if candidate.tokens:
+        assert network.grid == fit_to(PHOTOS, candidate.model, candidate.network).grid, "as many patches"
+
+
+def test_a_given_rate_is_the_only_one():
+    asked = replace(ASKED, optimisation=OptimisationConfig(lr=0.01))
+    assert {setting.lr for setting in other_settings(asked, CANDIDATES[1], PHOTOS, 6, 64)} == {0.01}
+
+
+def test_the_other_side_leaves_enough_steps_and_is_no_larger_than_the_photographs():
+    assert other_side(500, full=100.0, step=0.05) == 96
+    assert other_side(500, full=25.0, step=0.05) == 64
+    assert other_side(64, full=100.0, step=0.05) == 64
+    assert other_side(500, full=5.0, step=0.05) is None and other_side(None, full=100.0, step=0.05) is None
