@@ -59,7 +59,7 @@ def test_no_source_is_found_outside_of_the_folders(server: TestClient, key: str)
 def test_folders_and_tables_are_listed_and_nothing_hidden(server: TestClient):
     assert ">texts</a>" in server.get("/start?source=0").text
     page = server.get("/start?source=0").text
-    assert "secret" not in page and "link" not in page
+    assert ".secret" not in page and "link.csv" not in page
     assert "reviews.csv" in server.get("/start?source=0/texts").text
 
 
