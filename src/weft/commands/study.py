@@ -17,7 +17,7 @@ from weft.training.config import seconds
 from weft.training.storage.run_folder import name_for
 
 USUAL = ("studies", "comparisons", "runs")  # folders that the commands write to
-LOCAL = ("e1", "e2", "e3", "e8")  # studies that know no other machine
+LOCAL = ("e1", "e2")  # studies of this machine, or of none
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,7 @@ def run_transfer_table(name: str, request: Request) -> None:
     elif request.steps is not None:
         scale = replace(scale, steps=request.steps)
     tasks, seeds = named_tasks(request.source, request.tasks), request.seeds or scale.seeds
-    asked = Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks)
+    asked = Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks, request.on)
     concluded(request.folder, partial(run_transfer, asked), show_transfer_table)
 
 

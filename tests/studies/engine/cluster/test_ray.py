@@ -21,7 +21,7 @@ from weft.studies.engine.study import Study
 from weft.studies.engine.worker import WorkerDied
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.slow
 
 STORE = 80 << 20  # bytes of an object store
 
@@ -57,11 +57,51 @@ def bits(study: Study) -> dict[str, bytes]:
 QUESTION = {"baseline": False, "trials": 0, "jobs": 2}
 
 
-def test_runs_on_a_cluster_are_those_of_one_machine_and_survive_a_node_and_the_driver(
+def test_a_cluster_refuses_gives_up_and_computes_the_same_bits(
     cluster: Any, tmp_path: Path, quick_workers: None
 ) -> None:
-    here = compare(asked(**QUESTION), tmp_path / "here", "", lambda _: None)
-    folder, said = tmp_path / "there", []
+    """One test, since a cluster takes longer to start than all of this."""
+    what_it_cannot_offer_is_said_before_anything_starts(cluster.address, tmp_path)
+    a_task_that_always_dies_is_given_up_after_some_tries(cluster.address, tmp_path)
+    runs_survive_the_driver_and_a_node(cluster, tmp_path)
+
+
+def what_it_cannot_offer_is_said_before_anything_starts(address: str, folder: Path) -> None:
+    import ray
+
+    with pytest.raises(WeftError, match="a run asks for 64 cores and no node of the cluster offers more than 1"):
+        open_pool(f"ray:{address}", folder, lambda _: None, threads=64)
+    ray.shutdown()
+    with pytest.raises(WeftError, match="no node of the cluster offers a GPU"):
+        open_pool(f"ray:{address}", folder, lambda _: None, gpu=True)
+    ray.shutdown()
+    assert not list(folder.iterdir())
+
+
+def a_task_that_always_dies_is_given_up_after_some_tries(address: str, folder: Path) -> None:
+    with open_pool(f"ray:{address}", folder, lambda _: None) as pool:
+        worker = pool.workers[0]
+        worker.ask(dying())
+        with pytest.raises(WorkerDied, match="in each of 4 tries"):
+            worker.answer()
+
+
+def dying() -> Callable[[], None]:
+    """A task whose process is killed; it travels whole, since nodes know nothing of the tests."""
+
+    def dies() -> None:
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return dies
+
+
+def runs_survive_the_driver_and_a_node(cluster: Any, place: Path) -> None:
+    """The driver is killed in the middle, a node is taken away; weights and answers are those of one machine."""
+    here = compare(asked(**QUESTION), place / "here", "", lambda _: None)
+    folder, said = place / "there", []
     words = ["compare", "digits", "--models", "mlp,vit_nano_p4_32", "--amount", "10k", "--seeds", "2", "--steps", "12"]
     words += ["--no-controls", "--no-baseline", "--trials", "0", "--jobs", "2", "--output", str(folder)]
     driver = subprocess.Popen(
@@ -77,35 +117,3 @@ def test_runs_on_a_cluster_are_those_of_one_machine_and_survive_a_node_and_the_d
     there = compare(asked(**QUESTION, on=f"ray:{cluster.address}"), folder, "", said.append)
     assert any("on Ray: 1 nodes, 1 runs at a time" in sentence for sentence in said)
     assert bits(there) == bits(here)
-
-
-def test_a_task_that_always_dies_is_given_up_after_some_tries(cluster: Any, tmp_path: Path) -> None:
-    with open_pool(f"ray:{cluster.address}", tmp_path, lambda _: None) as pool:
-        worker = pool.workers[0]
-        worker.ask(dying())
-        with pytest.raises(WorkerDied, match="in each of 4 tries"):
-            worker.answer(60.0)
-
-
-def dying() -> Callable[[], None]:
-    """A task whose process is killed; it travels whole, since nodes know nothing of the tests."""
-
-    def dies() -> None:
-        import os
-        import signal
-
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return dies
-
-
-def test_what_the_cluster_cannot_offer_is_said_before_anything_starts(cluster: Any, tmp_path: Path) -> None:
-    with pytest.raises(WeftError, match="a run asks for 64 cores and no node of the cluster offers more than"):
-        open_pool(f"ray:{cluster.address}", tmp_path, lambda _: None, threads=64)
-    import ray
-
-    ray.shutdown()
-    with pytest.raises(WeftError, match="no node of the cluster offers a GPU"):
-        open_pool(f"ray:{cluster.address}", tmp_path, lambda _: None, gpu=True)
-    ray.shutdown()
-    assert not list(tmp_path.iterdir())
