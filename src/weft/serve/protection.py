@@ -31,7 +31,7 @@ HEADERS = {
     "form-action 'self'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -129,8 +129,8 @@ def cookie_of(headers: Headers, name: str) -> str:
 def is_foreign(headers: Headers) -> bool:
     """Whether a browser says that another site sent a request; programs other than browsers say nothing."""
     site = headers.get("sec-fetch-site")
-    if site is not None and site not in ("same-origin", "none"):
-        return True
+    if site is not None:  # no script can set it, and where referrers are withheld it is all that browsers say
+        return site not in ("same-origin", "none")
     origin = headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != headers.get("host", "")
 

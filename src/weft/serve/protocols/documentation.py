@@ -19,6 +19,11 @@ GROUPS = {
     "Open Inference Protocol": "For tritonclient and clients of KServe; tensors in JSON or in binary.",
     "health": "For those who look after the server.",
 }
+STYLE = """
+summary code { overflow-wrap: anywhere; }
+form label { display: block; } form input { font: inherit; padding: .5rem; width: min(100%, 24rem); }
+form button { border: 1px solid var(--line); border-radius: 6px; padding: .5rem 1rem; background: var(--card); }
+"""
 
 
 def routes(app: FastAPI) -> APIRouter:
@@ -35,7 +40,7 @@ def routes(app: FastAPI) -> APIRouter:
 
     @router.get("/style.css")
     def sheet() -> Response:
-        return Response(style(), media_type="text/css", headers={"cache-control": "max-age=3600"})
+        return Response(style() + STYLE, media_type="text/css", headers={"cache-control": "max-age=3600"})
 
     return router
 

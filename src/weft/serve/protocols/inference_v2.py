@@ -72,22 +72,22 @@ def routes(asking: Asking) -> APIRouter:
     def ready() -> Content:
         return {"ready": True}
 
-    @router.get("/models/{name}", summary="Inputs and outputs of a network.", responses=about)
     @router.get("/models/{name}/versions/{version}", summary="The same; there is one version.", responses=about)
+    @router.get("/models/{name}", summary="Inputs and outputs of a network.", responses=about)
     async def metadata(name: str, version: str = "1") -> Content:
         one_version(version)
         return metadata_of(await models.get(name))
 
-    @router.get("/models/{name}/ready", summary="Whether a network can be asked.", responses=about)
     @router.get("/models/{name}/versions/{version}/ready", summary="The same; there is one version.", responses=about)
+    @router.get("/models/{name}/ready", summary="Whether a network can be asked.", responses=about)
     def model_ready(name: str, version: str = "1") -> Content:
         one_version(version)
         return {"name": models.entry(name).name, "ready": True}
 
     words = described("What a network says of tensors.", ASK, False, ANSWER)
 
-    @router.post("/models/{name}/infer", **words)
     @router.post("/models/{name}/versions/{version}/infer", **words)
+    @router.post("/models/{name}/infer", **words)
     async def infer(name: str, request: Request, version: str = "1") -> Response:
         one_version(version)
         model, outputs, content = await asking.answer(name, request, read)
