@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from weft.api import Run as Run
     from weft.api import compare as compare
     from weft.api import open_source as open_source
+    from weft.api import probe as probe
     from weft.api import train as train
     from weft.errors import WeftError as WeftError
     from weft.estimators import Classifier as Classifier
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from weft.networks.registry import create_model as create_model
     from weft.networks.registry import list_models as list_models
     from weft.networks.registry import register_mixer as register_mixer
+    from weft.studies.probe.outcome import Probe as Probe
     from weft.training.inference.predictor import load as load
 
 __version__ = "0.1.0"
@@ -29,9 +31,11 @@ _PUBLIC = {
     "Classifier": "weft.estimators",
     "Regressor": "weft.estimators",
     "Comparison": "weft.api",
+    "Probe": "weft.studies.probe.outcome",
     "Run": "weft.api",
     "compare": "weft.api",
     "open_source": "weft.api",
+    "probe": "weft.api",
     "train": "weft.api",
     "create_model": "weft.networks.registry",
     "list_models": "weft.networks.registry",
@@ -42,10 +46,12 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'weft' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_PUBLIC[name]), name)
+if not TYPE_CHECKING:  # for a type checker, a name that is not above is an error
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'weft' has no attribute {name!r}; it has {', '.join(__all__)}")
+        return getattr(import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`weft.open_source`, `weft.train` and `weft.compare`: what the commands do, from a script or a notebook.
+"""`weft.open_source`, `weft.train`, `weft.compare` and `weft.probe`: what the commands do, from a script or a notebook.
 
 Settings are the flags of the commands with underscores: `batch_size=64` is `--batch-size 64`. The commands run
 the same code: `lifecycle` for one run, `run_comparison` for many.
@@ -12,13 +12,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from weft.errors import Interrupted, WeftError, nearest
 
 if TYPE_CHECKING:
     from weft.data.open.source import Source
     from weft.studies.compare.config import ComparisonConfig
+    from weft.studies.probe.outcome import Probe
     from weft.training.config import RunConfig
     from weft.training.inference.predictor import Predictor
     from weft.training.run.kinds import AnyConfig
@@ -85,9 +86,10 @@ def compare(
 ) -> Comparison:
     """Compare networks at equal budget: `weft.compare("photos/", ["resnet18", "vit_nano_p4_32"], seeds=5)`.
 
-    `source` is as for `train`, `models` are names or a preset (families, mixers, gates, sizes), and settings are the
-    flags of `weft compare`. What is finished in the folder `output` (by default one below comparisons/ that is the
-    source's own) is not run again. Works in a notebook and in a script without `if __name__ == "__main__"`.
+    `source` is as for `train`; `models` are names, families ("resnet"), classes of your own, or a preset (families,
+    mixers, gates, sizes); settings are the flags of `weft compare`. What is finished in the folder `output` (by
+    default one below comparisons/ that is the source's own) is not run again. Works in a notebook and in a script
+    without `if __name__ == "__main__"`.
     """
     from weft.studies.compare.config import ComparisonConfig
 
@@ -98,6 +100,25 @@ def compare(
     words = [repr(config.source), *(f"{name}={value!r}" for name, value in asked.items() if value is not None)]
     run_comparison(config, folder, f"weft.compare({', '.join(words)})")
     return Comparison.read(folder)
+
+
+def probe(starts: Any, source: Any, *, say: Callable[[str], None] | None = None, **settings: Any) -> Probe:
+    """Simple classifiers on the features of trained networks: `weft.probe("efficientnet_lite0", "photos/")`.
+
+    `starts` is one, or a list, of what `weft finetune` starts from: runs, folders or files of weights, names that pip
+    brings, `hub:NAME`. `source` is as for `train`, and settings are the flags of `weft probe`. Features are computed
+    once and kept in the cache; `say` is told how far that is.
+    """
+    from weft.studies.probe.config import ProbeConfig
+    from weft.studies.probe.outcome import Probe
+    from weft.studies.probe.probing import probe
+
+    several = not isinstance(starts, str | os.PathLike)
+    names = tuple(str(start) for start in (starts if several else (starts,)))
+    if not names:
+        raise WeftError("there is nothing to probe; name a trained network, such as efficientnet_lite0")
+    given = place_of(source) | {"starts": names}
+    return Probe(probe(configured(ProbeConfig, settings, given), say or (lambda _: None)))
 
 
 # ---- What the commands share.
@@ -119,9 +140,16 @@ def start_or_resume(config: AnyConfig, output: Path | None) -> Outcome:
 
 
 def run_comparison(
-    config: ComparisonConfig, folder: Path, command: str, show: Callable[[Path], object] | None = None
+    config: ComparisonConfig,
+    folder: Path,
+    command: str,
+    show: Callable[[Path], object] | None = None,
+    began: float | None = None,
 ) -> None:
-    """Run a comparison in `folder`, or go on with it, and `show` what came out; by default write the report."""
+    """Run a comparison in `folder`, or go on with it, and `show` what came out; by default write the report.
+
+    `began` is when the command was called (perf_counter): `--time` counts from there.
+    """
     from weft.disk import require_output
     from weft.studies.compare import comparison, progress
     from weft.studies.engine.folder_lock import concluded
@@ -129,7 +157,7 @@ def run_comparison(
 
     def run() -> None:
         with progress.shown() as (say, watch):
-            comparison.compare(config, folder, command, say, watch)
+            comparison.compare(config, folder, command, say, watch, began)
 
     require_output(folder)
     concluded(folder, run, show or draw_report)  # type: ignore[arg-type]
@@ -328,7 +356,11 @@ class Leaderboard(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         return self.rows[place]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from training.encoders import make_encoder
 from training.runs import sentences
+from weft import api
 from weft.commands.main import main
 from weft.errors import WeftError
 from weft.networks.registry import create_model
@@ -21,7 +22,6 @@ from weft.networks.weights import save_weights
 from weft.report.probe import probe_table, render_probe, shot_curves
 from weft.studies.probe import probing
 from weft.studies.probe.classifiers import ALPHAS, Decomposed, Ridge, nearest_targets, signs, votes
-from weft.studies.probe.config import ProbeConfig
 from weft.studies.probe.shots import drawn, fitting_shots, shot_scores
 
 
@@ -138,10 +138,26 @@ def test_the_command_from_networks_to_page(
     assert probe_table(first, 200).columns[-1].header == "seconds"
 
 
+def test_networks_are_probed_from_python_on_data_in_memory(
+    starts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
+    images = np.random.default_rng(0).integers(0, 60, (60, 8, 8), dtype=np.uint8)
+    images[::2, :4] += 180
+    found = api.probe(starts, api.open_source(images, ["top", "plain"] * 30), shots=(5,))
+    assert len(found.rows) == 2 and found.rows[0]["classifiers"]["ridge"]["mean"] == 1.0
+    with pytest.raises(WeftError, match="there is nothing to probe"):
+        api.probe([], "digits")
+    with pytest.raises(WeftError, match="there is no setting 'draw'"):
+        api.probe(starts, "digits", draw=3)
+
+
 def test_text_is_probed_too(tmp_path: Path) -> None:
     encoder = make_encoder(tmp_path / "encoder")
-    found = probing.probe(ProbeConfig(starts=(str(encoder),), source=str(sentences()), shots=(5,), draws=2))
-    row = found["rows"][0]
+    said: list[str] = []
+    found = api.probe(encoder, sentences(), say=said.append, shots=(5,), draws=2)
+    row = found.rows[0]
+    assert found.best == "encoder" and found.recommendation in repr(found) and said
     assert row["features"] == 32 and row["classifiers"]["ridge"]["mean"] > 0.4 and row["name"] == "encoder"
 
 

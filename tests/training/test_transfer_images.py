@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,40 @@ def test_a_frozen_network_ends_in_a_run_that_predicts(start: Path, tmp_path: Pat
     kept = predictor.network.state_dict()
     assert all(torch.equal(kept[name], value) for name, value in body.items()), "the network is as it was"
     assert len(predictor.predict([np.zeros((1, 8, 8), np.uint8)])) == 1
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_run_is_used_where_its_start_is_not(
+    frozen: bool, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights to start from, features and the first folder are gone: the run is whole."""
+    first = tmp_path / "first"
+    first.mkdir()
+    shutil.copy(start, first / "net.safetensors")
+    record = train(configure(first / "net.safetensors", steps=3, frozen=frozen), first / "run")
+    shutil.move(first / "run", tmp_path / "run")
+    shutil.rmtree(first)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "another"))
+    assert evaluate_run(tmp_path / "run")["accuracy"] == record["metrics"]["accuracy"]
+    assert len(weft.load(tmp_path / "run").predict([np.zeros((1, 8, 8), np.uint8)])) == 1
+
+
+def test_photographs_that_are_seen_often_are_cut_at_random(start: Path, tmp_path: Path) -> None:
+    path = tmp_path / "net.safetensors"
+    save_weights(create_model("resnet20_cifar", layers=(1, 1), widths=(4, 8), img_size=64), path)
+    noise = np.random.default_rng(0)
+    photos = weft.open_source(list(noise.integers(0, 256, (24, 64, 64, 3), dtype=np.uint8)), ["cat", "dog"] * 12)
+    optimisation = OptimisationConfig(batch_size=8)
+    asked = replace(configure(path, source=photos.name), augment=AugmentConfig(), optimisation=optimisation)
+
+    def settled(**changes: Any) -> AugmentConfig:
+        return open_finetuning(replace(asked, **changes)).config.augment
+
+    often = settled(duration=DurationConfig(epochs=8))
+    assert (often.resized_crop, often.crop_padding, often.flip) == ((0.35, 1.0), 0, True)
+    assert settled().resized_crop is None, "a few steps"
+    given = settled(duration=DurationConfig(epochs=8), augment=AugmentConfig(crop_padding=2))
+    assert (given.resized_crop, given.crop_padding) == (None, 2)
 
 
 def test_a_stopped_probe_goes_on(start: Path, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ VERBS = {
     "tokenizer": "train a WordPiece vocabulary on a corpus",
     "eval": "metrics of a trained network on its own source or another",
     "predict": "what a trained network says of files, texts or rows",
+    "export": "a trained network as an .onnx file, or as a folder for timm or transformers",
     "runs": "list run folders; prune them",
     "compare": "which network for this data, at equal budget? verdicts, leaderboard and report",
     "leaderboard": "draw a folder of runs again from its records",
@@ -49,17 +50,9 @@ VERBS = {
     "recipes": "known-good configurations",
 }
 
-COMPUTING = (
-    "train",
-    "finetune",
-    "probe",
-    "pretrain",
-    "eval",
-    "predict",
-    "inspect",
-    "verify",
-    "serve",
-)  # here, with torch
+COMPUTING = (  # here, with torch
+    "train", "finetune", "probe", "pretrain", "eval", "predict", "export", "inspect", "verify", "serve",
+)  # fmt: skip
 
 HELP = """usage: weft VERB [arguments] [--debug]
 

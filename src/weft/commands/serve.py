@@ -41,6 +41,10 @@ def run(arguments: Arguments) -> int:
         raise WeftError("weft serve needs more packages; install them with pip install 'weft[serve]'")
     config = arguments.config
     config.places()
+    if config.engine == "onnx":
+        from weft.export.graph import require_exporter
+
+        require_exporter()
     door = listen(config.host, config.port)
     from weft.serve.app import make_app
     from weft.serve.connections import Server

@@ -25,5 +25,7 @@ class SqueezeExcite(nn.Module):
         """Parameters and multiply-adds."""
         return 2 * channels * width + channels + width, 2 * channels * width
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x * torch.sigmoid(self.fc2(self.act(self.fc1(x.mean((2, 3))))))[:, :, None, None]
+    def forward(self, x: Tensor, gain: Tensor | None = None) -> Tensor:
+        """`gain` multiplies the result; as a number a channel it costs nothing."""
+        gate = torch.sigmoid(self.fc2(self.act(self.fc1(x.mean((2, 3))))))
+        return x * (gate if gain is None else gate * gain)[:, :, None, None]

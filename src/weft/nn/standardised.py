@@ -25,15 +25,20 @@ class StdConv2d(nn.Conv2d):
 
 
 class ScaledStdConv2d(nn.Conv2d):
-    """NFNet's: times a gain that is learned, over √fan-in, so that the variance of its input is kept; padded "same"."""
+    """NFNet's: times a gain that is learned, over √fan-in, so that the variance of its input is kept; padded "same".
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1) -> None:
+    `factor` is what the input is to be multiplied by: the filters are, which is a small part of the work.
+    """
+
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1, factor: float = 1.0
+    ) -> None:
         super().__init__(inputs, outputs, kernel, stride=stride, groups=groups)
         self.gain = nn.Parameter(torch.ones(outputs, 1, 1, 1))
-        self.eps = 1e-5
+        self.eps, self.factor = 1e-5, factor
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = standardised(self.weight, self.eps, self.gain * self.weight[0].numel() ** -0.5)
+        weight = standardised(self.weight, self.eps, self.gain * (self.factor * self.weight[0].numel() ** -0.5))
         return self._conv_forward(pad_same(x, self.kernel_size[0], self.stride[0]), weight, self.bias)
 
 

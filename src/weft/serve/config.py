@@ -35,8 +35,8 @@ class ServeConfig:
     """Port to listen at; 0 takes a free one and prints it."""
     token: str | None = Field(default=None, repr=False)
     """Secret of 16 letters or more that requests must bring; better in $WEFT_TOKEN, as others may see commands."""
-    engine: Literal["torch"] = "torch"
-    """What computes."""
+    engine: Literal["torch", "onnx"] = "torch"
+    """What computes: torch, or onnxruntime (extra `onnx`) with graphs that are made when they are first wanted."""
     max_batch: Count = 32
     """Inputs that are computed together."""
     max_delay: NotNegative = 2.0

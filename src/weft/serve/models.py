@@ -56,7 +56,14 @@ class Engine(Protocol):
         ...
 
 
-ENGINES: dict[str, Callable[[Path], Engine]] = {"torch": load}
+def on_onnxruntime(run: Path) -> Engine:
+    """The network as an ONNX graph, made if it is not in the cache."""
+    from weft.export.engine import onnx_predictor  # brings torch's exporter, which is large
+
+    return onnx_predictor(run)
+
+
+ENGINES: dict[str, Callable[[Path], Engine]] = {"torch": load, "onnx": on_onnxruntime}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from pydantic import TypeAdapter
 
 from weft import machine
 from weft.commands.main import dispatch
@@ -17,7 +18,7 @@ from weft.studies.experiments.speed_tables import measure_row as measuring
 from weft.studies.experiments.speed_tables import speed_study
 from weft.studies.experiments.speed_tables.measure_row import MeasuredRow, Timed, measure_row, plan_row, prediction
 from weft.studies.experiments.speed_tables.published_rows import ROWS, SpeedRow
-from weft.studies.experiments.speed_tables.speed_drawing import draw_speeds
+from weft.studies.experiments.speed_tables.speed_drawing import draw_speeds, markdown, summary_of
 from weft.studies.experiments.speed_tables.speed_orderings import judge
 
 
@@ -25,11 +26,11 @@ def test_e2_rows_have_the_published_counts() -> None:
     """Table 5 prints millions; table 2 has no counts, those of the oracles stand for them."""
     for row in ROWS:
         count = total_parameters(row.learning(smoke=False))
-        if row.parameters is not None:
-            assert abs(count / 1e6 - row.parameters) <= 1.0, row.name
+        if row.parameters is not None and not row.note:
+            assert count / 1e6 == pytest.approx(row.parameters, abs=1.0, rel=0.01), row.name
     exact = {row.name: total_parameters(row.learning(smoke=False)) for row in ROWS}
     assert exact["BiT-R152x4"] == 936_533_224 and exact["ViT-H/14"] == 632_045_800
-    assert exact["Mixer-L/16"] == 208_196_168 and exact["NFNet-F4+"] == 316_069_172
+    assert exact["Mixer-L/16"] == 208_196_168 and exact["NFNet-F4+"] == 523_836_020
     assert len({row.key for row in ROWS}) == len(ROWS) == 15
 
 
@@ -164,5 +165,15 @@ def test_e2_refuses_what_it_does_not_know() -> None:
         dispatch(["study", "run", "e2", "--scale", "paper"])
     with pytest.raises(WeftError, match="runs on no source"):
         dispatch(["study", "run", "e2", "digits"])
-    with pytest.raises(WeftError, match="does not know them"):
+    with pytest.raises(WeftError, match="does not know it"):
         dispatch(["study", "run", "e2", "--tasks", "x"])
+
+
+def test_the_committed_table_is_that_of_its_records() -> None:
+    """docs/results/e2.md is drawn by benchmarks/study_results.py and by no hand."""
+    path = Path(__file__).parents[3] / "docs" / "results" / "e2.json"
+    if not path.exists():
+        pytest.skip("no measured table is committed")
+    record = json.loads(path.read_text())
+    rows = TypeAdapter(dict[str, MeasuredRow]).validate_python(record["rows"])
+    assert path.with_suffix(".md").read_text() == markdown(summary_of(record["study"], rows))

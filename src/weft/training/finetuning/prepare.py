@@ -33,9 +33,11 @@ from weft.training.inference.evaluate import Loading
 from weft.training.inference.predictor import Predictor
 from weft.training.optim.optimisers import Groups
 from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
-from weft.training.run.settings import augmentation_for
+from weft.training.run.settings import augmentation_for, is_long
 from weft.training.teaching.pseudo_labels import label_rows
 
+RESIZED_CROP = (0.35, 1.0)  # of the area: what a crop keeps of a photograph still shows what it is of
+CROPPED_EPOCHS, CROPPED_SIDE = 5, 64  # passes, and px, from which photographs are cut so
 PROBED_ROWS = 20_000  # training images beyond which looking at all of them first takes long
 
 
@@ -171,7 +173,7 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     check_fit(config, start, source)
     transform, reasons = transform_of(config, start, source)
     network = size_network(config, start, source, transform)
-    added = label_rows(config, source)
+    added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     objective = objective_of(source if added is None else added.joined(source), config.objective)
     kind: type[FinetuneInputs] = FinetuneInputs
     if isinstance(transform, ImageTransform):
@@ -229,10 +231,27 @@ def settle_images(
             config = replace(config, optimisation=replace(config.optimisation, lr=PROBE_RATE))
         reasons.append("the network stays as it is: a linear probe is trained on its features, which are kept")
     else:
-        changes, why = augmentation_for(config, source, transform, len(source.splits["train"]))
+        changes, why = cropping(config, source, transform)
         config = replace(config, augment=replace(config.augment, **changes)) if changes else config
         reasons += [why] if why else []
     return config, reasons
+
+
+def cropping(config: FinetuneConfig, source: Source, transform: ImageTransform) -> tuple[dict[str, Any], str]:
+    """What images undergo: as in any run, but photographs that are seen many times are cut out at random, and resized.
+
+    A trained network knows a small set by heart in a few passes; shifts by some pixels hardly change what it sees.
+    """
+    changes, why = augmentation_for(config, source, transform, len(source.splits["train"]))
+    passes = (config.duration.epochs or 0) >= CROPPED_EPOCHS or is_long(config)
+    asked = config.augment
+    if not changes.get("flip") or "crop_padding" not in changes or asked.resized_crop is not None:
+        return changes, why
+    if not passes or transform.size < CROPPED_SIDE:
+        return changes, why
+    low, high = RESIZED_CROP
+    words = f"images mirrored and cut to {low:.0%} to {high:.0%} of their area (--flip, --resized-crop)"
+    return {**changes, "crop_padding": 0, "resized_crop": RESIZED_CROP}, words
 
 
 def mixing(config: FinetuneConfig) -> list[Any]:

@@ -20,6 +20,7 @@ from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.measure.cost import total_macs
 from weft.training.baseline import beside
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.learning_curves import draw_curves
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
@@ -29,7 +30,7 @@ from weft.training.loop.loop import train
 from weft.training.loop.progress import MovingAverage, Progress
 from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.run import probe, rehearsal
+from weft.training.run import memory, probe, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import Distributed, join, scaling_for
 from weft.training.run.inputs import LabelledInputs, RunInputs, open_inputs
@@ -177,6 +178,8 @@ def assemble(
     plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, inputs.fingerprint)
     set_threads(plan.threads, team.world)
     machine.keep_freed_memory()
+    if team.device.type == "cpu" and trains_all(config):
+        memory.require_room(inputs.network, probe.states(config))
     core = inputs.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
         inputs.save_transform(folder.path)
@@ -198,6 +201,12 @@ def assemble(
         journal=Journal(None),
         display=display,
     )
+
+
+def trains_all(config: AnyConfig) -> bool:
+    """Whether this process keeps optimiser states of all weights."""
+    frozen = isinstance(config, FinetuneConfig) and config.thawing.frozen
+    return not frozen and config.execution.strategy != "fsdp"
 
 
 def set_threads(threads: int, world: int) -> None:

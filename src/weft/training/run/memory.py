@@ -10,6 +10,8 @@ from torch import nn
 from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
+from weft.networks.measure.cost import total_parameters
 from weft.nn.activations import saved_bytes
 from weft.nn.noise import example_noise
 
@@ -45,9 +47,25 @@ def predicted(net: nn.Module, per_example: float, examples: int, states: int) ->
     step = weights + MARGIN * per_example * examples
     if device.type == "cuda":
         return int(resident(device) + weights * states + step)
-    # all but the best weights are copied, and then safetensors copies everything twice
-    saving = weights * (1 + states + 2 * (2 + states))
-    return int(resident() + weights * (1 + states) + max(step, saving))
+    return int(resident() + weights * (1 + states) + max(step, saving(weights, states)))
+
+
+def saving(weights: int, states: int) -> int:
+    """Bytes of a checkpoint on its way to the disk: all but the best weights are copied, and then safetensors copies
+    everything twice."""
+    return weights * (1 + states + 2 * (2 + states))
+
+
+def require_room(network: NetworkConfig, states: int) -> None:
+    """Refuse, before anything is allocated, a network that could not be trained with no examples at all: weights, best
+    weights, states and a checkpoint of them."""
+    count = total_parameters(network)
+    need, have = 4 * count * (2 + states) + saving(4 * count, states), available()
+    if need > have:
+        raise WeftError(
+            f"to train a {network.family} network of {count:,} parameters takes {gigabytes(need)} at least and "
+            f"{gigabytes(have)} are free; choose a smaller one"
+        )
 
 
 def check(net: nn.Module, per_example: float, examples: int, states: int, parts: int) -> int:

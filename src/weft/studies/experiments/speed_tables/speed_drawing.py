@@ -35,7 +35,11 @@ def summarise_speeds(folder: Path) -> dict[str, Any]:
     records = {row.key: record for row in ROWS if (record := read_row(folder, row)) is not None}
     if not records:
         raise WeftError(f"{folder} holds no rows yet; `weft study run e2` measures them, or goes on")
-    study = read_object(folder / "study.json")
+    return summary_of(read_object(folder / "study.json"), records)
+
+
+def summary_of(study: dict[str, Any], records: dict[str, MeasuredRow]) -> dict[str, Any]:
+    """The same of records at hand, by the keys of their rows."""
     rows = [as_row(row, records[row.key]) for row in ROWS if row.key in records]
     orderings = judge(records)
     smoke = study["scale"] == "smoke"

@@ -54,9 +54,9 @@ def measured(pool: Pool, row: SpeedRow, scale: str, repeats: int | None, say: Sa
 
 def twin_of(row: SpeedRow, found: dict[str, MeasuredRow]) -> MeasuredRow | None:
     """What was found about the same network in another row."""
-    shape = (row.network, row.side, row.learning_side, row.changes)
+    shape = (row.used(False), row.learning(False))
     for other in ROWS:
-        if other.key in found and (other.network, other.side, other.learning_side, other.changes) == shape:
+        if other.key in found and (other.used(False), other.learning(False)) == shape:
             return replace(found[other.key], name=row.title)
     return None
 

@@ -119,8 +119,8 @@ def print_table(summary: dict[str, Any], console: Console | None = None) -> None
     """The table, the orderings and the time on a terminal."""
     console = console or terminal.console(width=160)
     columns = [column for quantity in summary["quantities"] for column in (heading(quantity), "published")]
-    table = Table("candidate", box=None, pad_edge=False, title=f"table {summary['table']} on {summary['source']}",
-                  title_justify="left")  # fmt: skip
+    title = f"{summary.get('title') or 'table ' + str(summary['table'])} on {summary['source']}"
+    table = Table("candidate", box=None, pad_edge=False, title=title, title_justify="left")
     for title in ("layers", "parameters", *columns, "seeds", "predicted", "took"):
         table.add_column(title, justify="right")
     for row in summary["rows"]:

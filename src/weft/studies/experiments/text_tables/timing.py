@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.errors import WeftError
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, choose_schedule
@@ -29,7 +31,7 @@ def predict(asked: Asked, pool: Pool, known: Known) -> Prediction:
     """Choose a schedule, time a step and an evaluation of everything, and add up."""
     parts = timeable(asked, known)
     choose_schedule(pool, parts.values(), asked.say)
-    costs = dict(zip(parts, time_runs(asked, pool, list(parts.values())), strict=True))
+    costs = dict(zip(parts, time_runs(pool, list(parts.values()), asked.scale.probe), strict=True))
     steps = pretraining_steps(asked, costs)
     found: dict[str, dict[str, float]] = {}
     for (row, part), (step, each) in costs.items():
@@ -65,14 +67,14 @@ def timeable(asked: Asked, known: Known) -> Parts:
     return parts
 
 
-def time_runs(asked: Asked, pool: Pool, configs: list[AnyConfig]) -> list[tuple[float, float]]:
-    """Seconds of a step and of an evaluation of each, with all workers busy as they will be."""
+def time_runs(pool: Pool, configs: Sequence[AnyConfig], probe: float) -> list[tuple[float, float]]:
+    """Seconds of a step and of an evaluation of each, timed for `probe`, with all workers busy as they will be."""
     found: list[tuple[float, float]] = []
     width = len(pool.workers)
     for first in range(0, len(configs), width):
         wave = [configs[number % len(configs)] for number in range(first, first + width)]  # the last one filled up
         for worker, config in zip(pool.workers, wave, strict=True):
-            worker.ask(tasks.run_seconds, config, pool.threads, asked.scale.probe)
+            worker.ask(tasks.run_seconds, config, pool.threads, probe)
         found += pool.answers(tasks.run_seconds, pool.workers)
     return found[: len(configs)]
 

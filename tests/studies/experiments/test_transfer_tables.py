@@ -1,0 +1,128 @@
+"""E3 and E8: rows and questions are the published ones, runs start from one another, and verdicts have intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft.commands.main import dispatch
+from weft.errors import WeftError
+from weft.studies.experiments.transfer_tables import design
+from weft.studies.experiments.transfer_tables.design import (
+    Question,
+    at_share,
+    named_tasks,
+    questions,
+    scratch,
+    table_rows,
+    task_name,
+)
+from weft.studies.experiments.transfer_tables.questions import conclusion, judged
+from weft.studies.experiments.transfer_tables.scales import SCALES
+
+
+@pytest.fixture
+def two_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much of the studies as shows that they work."""
+    monkeypatch.setattr(design, "FAMILIES", {"resnet": "ResNet", "mixer": "Mixer"})
+    monkeypatch.setattr(design, "SHARES", (0.1, 1.0))
+
+
+def test_rows_and_questions_name_one_another() -> None:
+    for study in ("e3", "e8"):
+        for scale in SCALES.values():
+            names = [row.name for row in table_rows(study, scale)]
+            assert len(set(names)) == len(names)
+            for question in questions(study, scale):
+                assert {question.first, question.second, *(question.gains or ())} <= set(names)
+    published = {row.name: row.published for row in table_rows("e3", SCALES["cpu"])}
+    assert published["Mixer, pre-trained"] == {"cifar10": 97.7, "pets": 97.4}
+    assert published["Mixer, from scratch"] == {"cifar10": 82.3, "pets": 79.4}
+
+
+def test_known_sets_have_their_usual_names() -> None:
+    found = [task_name(path) for path in ("data/cifar10", "x/oxford_pets_96/", "sign_digits/images", "own/photos")]
+    assert found == ["cifar10", "pets", "sign digits", "photos"]
+    assert named_tasks("digits", ()) == {"digits again": "digits"}
+    with pytest.raises(WeftError, match="cifar10 is named twice"):
+        named_tasks("data/cifar10", ("pets", "other/cifar-10"))
+
+
+def scores(rate: float, seeds: int = 3, rows: int = 400) -> np.ndarray:
+    draws = np.random.default_rng(int(1000 * rate)).random((seeds, rows))
+    return (draws < rate).astype(np.float64)
+
+
+def test_statements_are_confirmed_contradicted_or_not_shown() -> None:
+    pre, own = "Mixer, pre-trained", scratch("mixer")
+    asked = [Question(pre, own, "pre-training helps"), Question(own, f"{own}, enlarged")]
+    figures = {pre: {"pets": 97.4}, own: {"pets": 79.4}}
+    better = judged({"pets": {pre: scores(0.9), own: scores(0.6)}}, asked, figures)
+    assert [one["outcome"] for one in better] == ["confirmed"] and "published 97.4 against 79.4" in better[0][
+        "question"
+    ]
+    worse = judged({"pets": {pre: scores(0.5), own: scores(0.8)}}, asked, figures)
+    assert worse[0]["outcome"] == "contradicted" and "1 contradicted" in conclusion(worse)
+    alike = judged({"pets": {pre: scores(0.801), own: scores(0.8)}}, asked, figures)
+    assert alike[0]["outcome"] == "not shown"
+    single = judged({"pets": {pre: scores(0.9, seeds=1), own: scores(0.6, seeds=1)}}, asked, figures)
+    assert single[0]["outcome"] == "not shown" and "one seed" in single[0]["found"]
+    missing = judged({"pets": {pre: scores(0.9)}}, asked, figures)
+    assert missing[0]["outcome"] == "not measured"
+
+
+def test_who_gains_more_is_a_difference_of_gains() -> None:
+    vit, resnet = ([at_share(family, share) for share in (0.1, 1.0)] for family in ("vit", "resnet"))
+    question = Question(vit[1], resnet[1], "attention catches up", (vit[0], resnet[0]))
+    rows = {vit[0]: scores(0.4), vit[1]: scores(0.8), resnet[0]: scores(0.7), resnet[1]: scores(0.82)}
+    found = judged({"pets": rows}, [question], {})[0]
+    assert found["outcome"] == "confirmed" and found["mean"] == pytest.approx(0.28, abs=0.06)
+    assert "gains more than ResNet, 100%" in found["question"]
+
+
+def test_the_published_scale_is_planned_and_not_run_without_a_gpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(WeftError, match=r"needs ImageNet-21k as the source and about .* hours of an A100"):
+        dispatch(["study", "run", "e8", "--scale", "paper", "--output", str(tmp_path / "e8")])
+    assert "Mixer, 30%: mixer_b16_224, 59,880,472 parameters" in capsys.readouterr().out
+    assert not (tmp_path / "e8").exists()
+
+
+def test_flags_that_a_study_does_not_know_are_refused() -> None:
+    with pytest.raises(WeftError, match="--encoder is for e4, e5, e6, e7; e3 does not know it"):
+        dispatch(["study", "run", "e3", "--encoder", "x"])
+
+
+@pytest.mark.usefixtures("two_families")
+def test_e3_sets_pre_training_beside_learning_from_scratch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "e3"
+    assert dispatch(["study", "run", "e3", "--scale", "smoke", "--steps", "4", "--output", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "Table 3 on digits" in said and "Mixer, pre-trained" in said and "6 published statements" not in said
+    runs = json.loads((folder / "study.json").read_text())["runs"]
+    assert len(runs) == 4 + 6, "two families and two side findings on the set, and all rows on the task"
+    page, table = (folder / "report.html").read_text(), (folder / "table.md").read_text()
+    assert "pre-training helps" in page and "Mixer, from scratch, enlarged" in table
+    with pytest.raises(WeftError, match="holds a study with steps 4, not 6"):
+        dispatch(["study", "run", "e3", "--scale", "smoke", "--output", str(folder)])
+
+
+@pytest.mark.usefixtures("two_families")
+def test_e8_asks_few_shots_and_goes_on_without_doing_anything_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "e8"
+    run = ["study", "run", "e8", "--scale", "smoke", "--steps", "3", "--output", str(folder)]
+    assert dispatch(run) == 0
+    said = capsys.readouterr().out
+    assert "digits again, 1-shot, %" in said and "attention and MLPs catch up as it grows" in " ".join(said.split())
+    shots = sorted((folder / "shots").iterdir())
+    assert len(shots) == 4
+    shots[0].unlink()
+    before = {path: path.stat().st_mtime_ns for path in (*folder.glob("runs/*/record.json"), *shots[1:])}
+    assert dispatch(run) == 0
+    assert shots[0].exists() and before == {path: path.stat().st_mtime_ns for path in before}
