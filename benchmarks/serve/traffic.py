@@ -84,7 +84,8 @@ async def capacity(port: int, sent: bytes, clients: int, seconds: float) -> floa
         nonlocal served
         line = await connect(port)
         while time.perf_counter() < end:
-            served += (await line.ask(sent)).status == 200
+            answer = await line.ask(sent)  # apart: what is read before a wait is old after it
+            served += answer.status == 200
         line.transport.close()
 
     started = time.perf_counter()
