@@ -48,7 +48,7 @@ class ComparisonConfig:
     """Runs of each candidate; below 5, verdicts that claim a difference are called preliminary."""
     trials: Natural | None = None
     """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0.
-    Where time is held equal: rates and sizes, by successive halving, by default 6."""
+    Where time is held equal: rates, sizes and image sides, by successive halving, by default 6."""
     epochs: Positive | None = None
     """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 200 steps."""
     steps: Count | None = None
