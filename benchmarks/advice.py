@@ -56,7 +56,7 @@ def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> dict
     """All settings of all candidates, five seeds each, as long as the comparison's full runs were."""
     asked = decided(ComparisonConfig(source=source, time=limit, seeds=seeds))
     with Pool() as pool:
-        prepared = prepare(asked, after, pool, say, by_time=True)
+        prepared = prepare(asked, after, pool, say, True, {})
         session = known(prepared, after, pool)
         study = replace(session.study, folder=folder)
         settings = every_setting(session)

@@ -1,11 +1,11 @@
 """Does a run take the time it was given, and is a run with no flag but the time a good one?
 
-    python benchmarks/budgets.py times DATA [--json FILE] [--only N]      30 networks × data × times
+    python benchmarks/budgets.py times DATA [--json FILE] [--only 3 7]    30 networks × data × times
     python benchmarks/budgets.py defaults DATA [--json FILE] [--time 2m]  six sets, nothing given but the time
 
 DATA is a folder of datasets: cifar10, oxford_pets_96, sign_digits, sst2, rotten_tomatoes, imdb. Alone on the machine.
 Every command is run as a user would, once before with two steps, which fills the caches. Results are written as they
-come; what is there is not repeated.
+come; what is there is not repeated, and the table at the end is of what was asked for.
 """
 
 from __future__ import annotations
@@ -45,19 +45,51 @@ def main() -> None:
     parser.add_argument("what", choices=("times", "defaults"))
     parser.add_argument("data", type=Path)
     parser.add_argument("--json", type=Path, default=Path("budgets.json"))
-    parser.add_argument("--only", type=int, default=None)
+    parser.add_argument("--only", type=int, nargs="+", default=None, help="numbers of cases, from 1 on")
     parser.add_argument("--time", default="2m")
     given = parser.parse_args()
-    cases = TIMES[: given.only] if given.what == "times" else [(name, "", given.time) for name in DEFAULTS]
+    cases = TIMES if given.what == "times" else [(name, "", given.time) for name in DEFAULTS]
+    cases = [cases[number - 1] for number in given.only] if given.only else cases
     done: dict[str, Any] = json.loads(given.json.read_text()) if given.json.exists() else {}
-    for source, model, asked in cases:
-        key = f"{source} {model or 'default'} {asked}"
+    for number, (source, model, asked) in enumerate(cases, 1):
+        key = key_of(source, model, asked)
         if key not in done:
             done[key] = measured(given.data, source, model, asked)
-            given.json.write_text(json.dumps(done, indent=1))
-        print(key, json.dumps(done[key]), flush=True)
-    good = [entry for entry in done.values() if entry["refused"] or abs(entry["ratio"] - 1) <= WITHIN]
-    print(f"{len(good)} of {len(done)} within {WITHIN:.0%}, or refused beforehand")
+            aside = given.json.with_suffix(".part")
+            aside.write_text(json.dumps(done, indent=1))
+            aside.replace(given.json)  # whole or not at all: a run that is stopped here goes on from there
+        print(f"{number}/{len(cases)} {key}: {in_words(done[key])}", flush=True)
+    print(table([key_of(*case) for case in cases], done))
+
+
+def key_of(source: str, model: str, asked: str) -> str:
+    return f"{source} {model or 'default'} {asked}"
+
+
+def is_good(entry: dict[str, Any]) -> bool:
+    """Within bounds, or refused in a sentence before the time was over."""
+    return (bool(entry["refused"]) and entry["ratio"] < 1) or abs(entry["ratio"] - 1) <= WITHIN
+
+
+def in_words(entry: dict[str, Any]) -> str:
+    if entry["refused"]:
+        return f"refused after {entry['wall']:.0f} s: {entry['refused']}"
+    return f"{entry['wall']:.1f} s ({entry['ratio'] - 1:+.1%}), {entry['steps']} steps, {entry['epochs']} epochs"
+
+
+def table(keys: list[str], done: dict[str, Any]) -> str:
+    """Markdown, a line a case, and how many of them kept their time."""
+    lines = ["| data, network, time | off by | steps | epochs | score | classical |", "|---|---|---|---|---|---|"]
+    for key in keys:
+        entry = done[key]
+        if entry["refused"]:
+            lines.append(f"| {key} | refused: {entry['refused'].splitlines()[-1]} | | | | |")
+            continue
+        simple = "" if entry["baseline"] is None else f"{entry['baseline']:.3f}"
+        figures = f"{entry['ratio'] - 1:+.1%} | {entry['steps']} | {entry['epochs']} | {entry['score']:.3f} | {simple}"
+        lines.append(f"| {key} | {figures} |")
+    good = sum(is_good(done[key]) for key in keys)
+    return "\n".join([*lines, "", f"{good} of {len(keys)} within {WITHIN:.0%}, or refused beforehand"])
 
 
 def measured(data: Path, source: str, model: str, asked: str) -> dict[str, Any]:

@@ -199,6 +199,17 @@ class Busy(Exception):
     """Another process holds the lock."""
 
 
+def held_locks() -> set[int] | None:
+    """The numbers (inodes) of all files that a process of this system holds by flock; None where that is not told.
+
+    To ask leaves the locks alone: who takes one to see whether it is free may be in the way of its next holder.
+    """
+    lines = [line.split() for line in _lines(PROC / "locks")]
+    if not lines and not (PROC / "locks").is_file():
+        return None
+    return {int(words[5].rpartition(":")[2]) for words in lines if words[1:2] == ["FLOCK"] and len(words) > 5}
+
+
 class Lock:
     """A file that one process holds at a time; the system frees it when its holder ends, however that happens.
 
@@ -234,6 +245,14 @@ class Lock:
             self._file = None
             if fcntl is None and sys.platform != "win32":
                 self._owner.unlink(missing_ok=True)
+
+    def is_busy(self) -> bool:
+        """Whether another process has the lock, whose file is there; to see that, it is taken for a moment."""
+        try:
+            self.acquire().release()
+        except Busy:
+            return True
+        return False
 
     @property
     def held(self) -> bool:
@@ -326,6 +345,18 @@ def is_running(process: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def born(process: int) -> str:
+    """When a process began, in a word that no later process of the same number has; empty where it has ended.
+
+    Where the system does not tell, the word is the same for all.
+    """
+    words = _words(PROC / str(process) / "stat")
+    if not words:
+        return "" if (PROC / "self").exists() or not is_running(process) else "unknown"
+    words = " ".join(words).rpartition(")")[2].split()  # the name, in brackets, may hold blanks
+    return "" if words[0] == "Z" else words[19]
 
 
 def ends_with_parent(number: int = signal.SIGTERM) -> bool:

@@ -190,6 +190,26 @@ def test_empty_and_enormous_text(csv_file):
     assert "2 bad rows" in notes and "line 7: the text has 10,000,000 characters" in notes
 
 
+def test_a_class_whose_texts_are_all_empty_is_named(csv_file):
+    lines = [f"late and broken {row},complaint\n,other\nthanks {row},praise" for row in range(20)]
+    path = csv_file("text,label\n" + "\n".join(lines))
+    with pytest.raises(WeftError, match="all 20 rows of the class 'other' are bad"):
+        open_source(path)
+    source = open_source(path, on_bad="skip")
+    assert any("'other'" in note and "cannot be learnt" in note for note in source.notes)
+
+
+def test_what_is_left_of_two_classes_when_one_has_empty_texts_alone(csv_file):
+    path = csv_file("text,label\n" + "\n".join(f"late and broken {row},complaint\n,other" for row in range(20)))
+    with pytest.raises(WeftError, match=r"one class only.*all rows of 'other' are bad"):
+        open_source(path, on_bad="skip")
+
+
+def test_columns_that_might_be_the_label_are_named_where_none_is_taken(csv_file):
+    path = csv_file("id,body,team\n" + "\n".join(f"T{row},a text {row},{'ab'[row % 2]}" for row in range(20)))
+    assert any("--target" in note and "team" in note for note in open_source(path).notes)
+
+
 def test_text_that_is_not_utf_8(tmp_path: Path):
     lines = [b"text,label"] + [f"text number {n},{n % 2}".encode() for n in range(20)]
     lines[8], lines[3] = "caf\xe9,1".encode("latin-1"), "caf\xe9 here,1".encode()

@@ -180,3 +180,12 @@ def test_unlike_pictures_are_no_duplicates():
 
     found = [note for note in summarize(open_source("digits")).warnings if "nearly the same" in note]
     assert found == []
+
+
+def test_show_lists_bad_rows_of_a_source_that_cannot_be_opened_without_them(tmp_path: Path, capsys):
+    rows = "\n".join(f"late and broken {row},complaint\n,other" for row in range(30))
+    (tmp_path / "texts.csv").write_text("text,label\n" + rows)
+    assert weft("show", tmp_path / "texts.csv") == 2
+    printed = capsys.readouterr()
+    assert printed.out.count("the text is empty") == 21 and "and 10 more" in printed.out
+    assert "all 30 rows of the class 'other'" in printed.err

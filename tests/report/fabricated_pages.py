@@ -15,6 +15,7 @@ from studies.fabricated import make_study
 from weft.insight import Subject, look, render
 from weft.insight.drawing.raster import address
 from weft.report import experiment, page, tuning
+from weft.report.source import render_source
 from weft.studies.results.load import collect
 from weft.studies.results.summary import summarise
 from weft.training.inference.network_folder import NetworkMetadata
@@ -112,8 +113,27 @@ def search() -> str:
             "states": {"COMPLETE": 14, "PRUNED": 2, "FAIL": 0},
             "trials": trials,
             "importance": {"weight_decay": 0.7, "lr": 0.2, "crop_padding": 0.1},
-        }
-    )
+        },
+        ["on the test split, which had no part in the choice: accuracy 0.9123",
+         "train it anew: weft train data/oxford_pets_of_37_breeds --model control_depthwise_pico_p4_32 --lr 0.00123"],
+    )  # fmt: skip
+
+
+def source(classes: int) -> str:
+    """What a folder of pictures of very different sizes holds."""
+    chance, called = np.random.default_rng(classes), names(classes)
+    values = chance.integers(30, 3024, 400).tolist()
+    taken = "the side that pictures are resized to"
+    split = {"rows": 1234, "sizes": "30–3,024 × 25–2,630 px, 861 sizes", "origin": "all without validation"}
+    return render_source({
+        "source": "data/oxford_pets_of_37_breeds", "about": f"image, {classes} classes, fingerprint {'0af' * 10}",
+        "splits": [{"name": name, **split} for name in ("train", "validation", "test", "unsupervised_extra_rows")],
+        "measures": [{"title": "width, px", "values": values, "mark": 128, "marked": taken},
+                     {"title": "height, px", "values": [96] * 40, "mark": 96, "marked": taken}],
+        "balance": {name: int(chance.integers(1, 5000)) for name in called},
+        "notes": [f"1 labels of train to look at, as all like rows have another: photos/{called[0]}/IMG_20260101.jpg"],
+        "bad": [(f"{called[-1]}/IMG_{n:05}.jpg", "the image cannot be decoded (Truncated File)") for n in range(3)],
+    })  # fmt: skip
 
 
 def rate_maps() -> str:

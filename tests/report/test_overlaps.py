@@ -1,5 +1,5 @@
-"""No words over words, cut off or out of their picture: 24 pages of comparisons and of insight, and some of each other
-kind, on a wide screen, a tablet and a phone. Skipped where playwright or a Chromium is missing."""
+"""No words over words, cut off or out of their picture: 36 pages of comparisons, insight and sources, and some of each
+other kind, on a wide screen, a tablet and a phone. Skipped where playwright or a Chromium is missing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def faults(browser: Any, address: str, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("classes", CLASSES)
-@pytest.mark.parametrize("kind", ["comparison", "inspection"])
+@pytest.mark.parametrize("kind", ["comparison", "inspection", "source"])
 def test_no_words_overlap_or_are_cut(browser: Any, made: Callable[..., str], kind: str, classes: int, width: int):
     assert faults(browser, made(kind, classes), width) == []
 

@@ -12,10 +12,14 @@ import torch
 from PIL import Image
 
 import weft
+from data.made import tar_of_images
 from training.runs import configure, train
+from weft.data.open.splits import StreamSplit
 from weft.data.sources.arrays import listed, recognise, stacked
 from weft.errors import WeftError
+from weft.training.config import ReadingConfig, RunConfig
 from weft.training.inference.predictor import Predictor
+from weft.training.run.inputs import read_source
 
 TEXTS = ["a red one", "a blue one", "red again", "blue again"]
 PAIRS = [(text, text[::-1]) for text in TEXTS]
@@ -272,3 +276,16 @@ def test_a_table_given_to_a_loaded_run_is_read_by_its_columns(tmp_path: Path) ->
         predictor.outputs(Frame(a=[1.0]))
     with pytest.raises(WeftError, match="row 1"):
         predictor.outputs([[6.0, 1.0], ["six", 1.0]])
+
+
+def test_a_share_of_a_streamed_source_is_about_as_many_rows_and_part_of_a_larger_share(tmp_path: Path):
+    folder = str(tar_of_images(tmp_path / "shards", 600))
+
+    def rows(share: float) -> set[str]:
+        reading = ReadingConfig(stream=True, train_fraction=share)
+        split = read_source(RunConfig(source=folder, reading=reading)).splits["train"]
+        assert isinstance(split, StreamSplit) and len(split.read(np.arange(len(split)))[0]) == len(split)
+        return {split.place(row) for row in range(len(split))}
+
+    few, some, all_rows = rows(0.2), rows(0.5), rows(1.0)
+    assert few < some < all_rows and len(some) == pytest.approx(len(all_rows) / 2, rel=0.2)

@@ -111,7 +111,7 @@ def test_a_time_budget_becomes_steps_evaluations_and_checkpoints_included() -> N
     )
     plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=1.0, saving=0.5, rest=90.0)
     each = 0.1 + 1.0 / plan.eval_every + 0.5 / 10
-    assert plan.steps == int((90 - 0.5) / each) and plan.limit == 89.5
+    assert plan.steps == round((90 - 0.5) / each) and plan.limit == 89.5
     assert plan.seconds == pytest.approx(plan.steps * each)
     assert plan.cost == pytest.approx(plan.seconds / 3600 * 0.1)
 
@@ -270,6 +270,24 @@ def test_a_plan_that_is_too_slow_is_revised_until_its_time_is_kept():
     assert all(after > before for before, after in pairwise(places)) and places[-1] == pytest.approx(900)
 
 
+@pytest.mark.parametrize(
+    ("step_seconds", "evaluation"), [(0.05, 0.2), (0.05, 3.0), (2.5, 0.2), (2.5, 1.0), (4.4, 0.2), (4.4, 1.0)]
+)
+def test_few_long_steps_and_evaluations_unlike_the_measured_one_keep_the_time(step_seconds: float, evaluation: float):
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="60s"))
+    draft = lifecycle.replace(probe.draft(config, 8, ""), last_evaluations=2.0)
+    rest = 60 - 3 * 0.5  # an evaluation takes half a second in the probe: that of the last step, and two after it
+    plan = probe.schedule(draft, config, step=step_seconds, evaluation=0.5, saving=0.0, rest=rest)
+    step, passed, evaluating = 0, 0.0, 0.0
+    while step < plan.steps:
+        step, passed = step + 1, passed + step_seconds
+        if plan.due_evaluation(step):
+            passed, evaluating = passed + evaluation, evaluating + evaluation
+        if plan.due_revision(step):
+            plan = plan.revision(step, passed, passed - evaluating, evaluating)
+    assert passed + 2 * evaluation == pytest.approx(60, rel=0.05)
+
+
 def test_a_plan_without_a_time_is_never_revised():
     plan = probe.draft(configure(steps=100), 50, "")
     assert not any(plan.due_revision(step) for step in range(1, 101)) and plan.schedule_step(37) == 37
@@ -304,6 +322,6 @@ def test_a_time_too_short_for_a_handful_of_steps_is_refused(tmp_path: Path, monk
         return original(run, batch, *arguments)
 
     monkeypatch.setattr(probe, "update", slow)
-    with pytest.raises(WeftError, match=r"fewer than 5 steps of resnet20_cifar .* fit into --time 3s"):
+    with pytest.raises(WeftError, match=r"fewer than 10 steps of resnet20_cifar .* fit into --time 3s"):
         lifecycle.start(config, tmp_path / "run", Silent())
     assert not (tmp_path / "run").exists()

@@ -17,9 +17,10 @@ from weft.networks.registry import configured
 from weft.studies.compare.rate_search import trial
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
 from weft.training.loop.display import Silent
+from weft.training.mirroring import Mirroring
 from weft.training.run import lifecycle
 from weft.training.run.inputs import LabelledInputs, open_inputs
-from weft.training.run.settings import EPOCH, LARGEST, SMALLEST, as_stored, batch_for, shorter_epochs
+from weft.training.run.settings import EPOCH, LARGEST, SMALLEST, as_stored, batch_for, shorter_epochs, with_length
 from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder
 
@@ -76,6 +77,61 @@ def test_what_was_given_stays(tmp_path: Path):
 def test_pictures_of_digits_are_not_mirrored(tmp_path: Path):
     inputs = open_inputs(RunConfig(source=str(photos(tmp_path / "signs", ("0", "1", "2")))))
     assert inputs.config.augment.flip is False and any("not mirrored" in note for note in inputs.notes)
+
+
+def slanted(folder: Path, names: tuple[str, str], mirror_alike: bool) -> Path:
+    """Colour pictures of a bar that leans to the left or to the right; or, `mirror_alike`, stands or lies."""
+    generator = np.random.default_rng(1)
+    for number, name in enumerate(names):
+        (folder / name).mkdir(parents=True)
+        for picture in range(40):
+            pixels, (top, left) = generator.integers(0, 60, (32, 32, 3)), generator.integers(10, 22, 2)
+            for step in range(-9, 10):
+                across = (0 if number else step) if mirror_alike else (-step if number else step)
+                pixels[top + step, left + across] = 230
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{picture}.png")
+    return folder
+
+
+def test_mirroring_that_is_seen_to_hurt_is_switched_off_and_said(tmp_path: Path):
+    inputs = open_inputs(RunConfig(source=str(slanted(tmp_path / "bars", ("left", "right"), mirror_alike=False))))
+    assert inputs.config.augment.flip is False
+    assert any("not mirrored: with mirrored copies" in note for note in inputs.notes)
+
+
+def test_mirroring_that_does_not_hurt_stays(tmp_path: Path):
+    inputs = open_inputs(RunConfig(source=str(slanted(tmp_path / "bars", ("slash", "pillar"), mirror_alike=True))))
+    assert inputs.config.augment.flip is True
+
+
+@pytest.mark.parametrize(("more", "fewer", "said"), [(5, 0, False), (6, 0, True), (8, 2, False), (12, 2, True)])
+def test_as_many_rows_as_luck_may_give_say_nothing_of_mirroring(more: int, fewer: int, said: bool):
+    from scipy.stats import binomtest
+
+    assert Mirroring(more, fewer, 100).hurts is said and Mirroring(fewer, more, 100).helps is said
+    assert not Mirroring(fewer, more, 100).hurts
+    assert said == (binomtest(fewer, more + fewer, alternative="less").pvalue < 0.025)
+
+
+@pytest.mark.parametrize(("steps", "epochs", "patience"), [(5, 100, 33), (27, 56, 19), (150, 10, 5), (469, 10, 5)])
+def test_a_small_set_is_passed_over_more_often_with_more_patience(steps: int, epochs: int, patience: int):
+    config, why = with_length(RunConfig(source="digits", model="mlp"), steps)
+    assert (config.duration.epochs, config.patience) == (epochs, patience) and "--patience" in why
+
+
+def test_patience_is_not_settled_where_a_length_was_given(tmp_path: Path):
+    asked = RunConfig(source=str(photos(tmp_path / "photos")), duration=DurationConfig(epochs=3))
+    assert open_inputs(asked).config.patience is None
+
+
+def test_a_run_ends_when_its_patience_does(tmp_path: Path):
+    asked = RunConfig(
+        source="digits", model="mlp", patience=2,
+        optimisation=OptimisationConfig(lr=1e-12), duration=DurationConfig(steps=60),
+        execution=ExecutionConfig(threads=1, precision="float32", compile=False, eval_every=5),
+    )  # fmt: skip
+    outcome = lifecycle.start(asked, tmp_path / "run", Silent())
+    assert outcome.record is not None and 10 <= outcome.record["steps"] < 60
 
 
 def test_the_side_is_that_of_nearly_all_pictures_and_the_others_are_counted(tmp_path: Path):

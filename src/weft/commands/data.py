@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -16,6 +18,7 @@ from rich.text import Text
 
 from weft import terminal
 from weft.data.config import SourceConfig
+from weft.disk import write_bytes
 from weft.errors import WeftError
 from weft.terminal import for_terminal
 
@@ -57,8 +60,8 @@ class Arguments:
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     reading: Annotated[SourceConfig, tyro.conf.arg(name="")] = field(default_factory=SourceConfig)
     output: Path | None = None
-    """File of the contact sheet; by default a PNG in this folder, named after the source. A file that weft did not draw
-    is never overwritten."""
+    """File of the contact sheet; by default a PNG in this folder, named after the source. A page with pictures of sizes
+    and classes lies beside it (.html). A file that weft did not draw is never overwritten."""
     rows: int = 5
     """Sample rows that `show` prints of text and vectors."""
     clear: bool = False
@@ -85,18 +88,22 @@ def run(arguments: Arguments) -> None:
             source = open_source(arguments.source, arguments.reading)
             (show if arguments.action == "show" else augment)(console, source, arguments)
         except WeftError:
-            if arguments.action == "show" and arguments.reading.on_bad == "fail":
+            if arguments.action == "show":
                 list_bad(console, arguments)
             raise
 
 
 def list_bad(console: Console, arguments: Arguments) -> None:
-    """All bad rows of a source that was refused, where it can be opened without them."""
-    from weft.data import open_source
+    """All bad rows of a source that was refused, as far as it can be opened without them."""
+    from weft.data.open.source import Opening
+    from weft.data.sources.find import read
 
     with suppress(WeftError):
-        source = open_source(arguments.source, replace(arguments.reading, on_bad="skip"))
-        print_bad(console, source, "fail")
+        config = replace(arguments.reading, on_bad="skip")
+        opening = Opening(read(arguments.source, config), arguments.source, config)
+        with suppress(WeftError):  # too little may be left without them
+            opening.cut()
+        print_bad(console, opening.ledger.found, arguments.reading.on_bad)
 
 
 def list_sources(console: Console) -> None:
@@ -113,8 +120,7 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     from weft.data.show.summary import summarize
 
     summary = summarize(source)
-    of = f"{len(source.classes)} classes" if source.classes else source.task
-    about = f": {source.modality}, {of}, fingerprint {source.fingerprint}"
+    about = f": {source.modality}, {of_target(source)}, fingerprint {source.fingerprint}"
     console.print(Text.assemble((for_terminal(source.name), "bold"), about), soft_wrap=True)
     print_splits(console, summary)
     print_balance(console, source, summary)
@@ -123,7 +129,7 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     listed = Ledger("skip", source.bad).notes()  # as they are one by one below
     for note in [*(note for note in source.notes if note not in listed), *summary.warnings]:
         console.print(f"• {note}", soft_wrap=True)
-    print_bad(console, source, arguments.reading.on_bad)
+    print_bad(console, source.bad, arguments.reading.on_bad)
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet, sheet_path
 
@@ -132,6 +138,45 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
         console.print(f"contact sheet: {path}", soft_wrap=True)
     else:
         print_samples(console, source, arguments.rows)
+    console.print(f"sizes and classes as pictures: {write_page(source, summary, arguments)}", soft_wrap=True)
+
+
+def write_page(source: Source, summary: Summary, arguments: Arguments) -> Path:
+    """The same as a page with pictures, beside the sheet; no file is overwritten but a page of weft's."""
+    from weft.data.show.contact_sheet import mark_own
+    from weft.report.source import SIGNED, render_source
+
+    def is_free(path: Path) -> bool:
+        return not os.path.lexists(path) or (path.is_file() and SIGNED.encode() in path.read_bytes()[:1000])
+
+    base = Path(_name(arguments.source)) if arguments.output is None else arguments.output.with_suffix("")
+    names = itertools.chain([base.name], (f"{base.name}-{number}" for number in itertools.count(2)))
+    path = next(path for name in names if is_free(path := base.with_name(f"{name}.html")))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, render_source(as_page(source, summary)).encode("utf-8", "backslashreplace"))
+    mark_own(source, path)
+    return path
+
+
+def as_page(source: Source, summary: Summary) -> dict[str, Any]:
+    """What the page is drawn from."""
+    balance = summary.splits["train"].balance if source.classes else {}
+    pairs = summary.shared.items()
+    shared = [f"{count:,} rows of {later} occur in {earlier} as well" for (later, earlier), count in pairs]
+    return {
+        "source": source.name,
+        "about": f"{source.modality}, {of_target(source)}, fingerprint {source.fingerprint}",
+        "splits": [{"name": name, **asdict(split)} for name, split in summary.splits.items()],
+        "measures": [asdict(measure) for measure in summary.measures],
+        "balance": {name: int(count) for name, count in balance.items()},
+        "notes": [*shared, *source.notes, *summary.warnings],
+        "bad": source.bad,
+    }
+
+
+def of_target(source: Source) -> str:
+    """What is to be predicted, in words."""
+    return f"{len(source.classes)} classes" if source.classes else source.task
 
 
 def print_splits(console: Console, summary: Summary) -> None:
@@ -145,16 +190,16 @@ def print_splits(console: Console, summary: Summary) -> None:
     console.print(table)
 
 
-def print_bad(console: Console, source: Source, on_bad: str) -> None:
+def print_bad(console: Console, bad: list[tuple[str, str]], on_bad: str) -> None:
     """The bad rows, one by one; of many the first, and the others counted by what is wrong with them."""
-    if not source.bad:
+    if not bad:
         return
-    rows = "1 bad row" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows"
+    rows = "1 bad row" if len(bad) == 1 else f"{len(bad):,} bad rows"
     said = ": a run stops at the first of them" if on_bad == "fail" else ", left out"
     console.print(f"{rows}{said}", style="yellow", soft_wrap=True)
-    for place, why in source.bad[:BAD]:
+    for place, why in bad[:BAD]:
         console.print(f"  {place}: {why}", soft_wrap=True)
-    for why, count in Counter(why for _, why in source.bad[BAD:]).most_common(BAD):
+    for why, count in Counter(why for _, why in bad[BAD:]).most_common(BAD):
         console.print(f"  and {count:,} more: {why}", soft_wrap=True)
 
 

@@ -40,6 +40,8 @@ METAVARS = {  # by the name of a field: one name is one thing in every verb
     "test_split": "SPLIT",
     "storage": "ADDRESS",
     "space": "NAME,NAME",
+    "host": "ADDRESS",
+    "folders": "FOLDER",
 }
 
 

@@ -37,18 +37,22 @@ VERBS = {
     "tokenizer": "train a WordPiece vocabulary on a corpus",
     "eval": "metrics of a trained network on its own source or another",
     "predict": "what a trained network says of files, texts or rows",
+    "export": "a trained network as an .onnx file, or as a folder for timm or transformers",
     "runs": "list run folders; prune them",
     "compare": "which network for this data, at equal budget? verdicts, leaderboard and report",
     "leaderboard": "draw a folder of runs again from its records",
     "tune": "search settings of a network; survives a kill, shared by workers",
     "study": "the experiments: list, run and show them",
     "inspect": "look inside a network: activations, gradients, filters, fields, shifts and more",
+    "serve": "a page for runs and comparisons, and predictions over HTTP",
     "verify": "repeat steps of a run and compare bits",
     "doctor": "what this machine is and can do, for a bug report",
     "recipes": "known-good configurations",
 }
 
-COMPUTING = ("train", "finetune", "probe", "pretrain", "eval", "predict", "inspect", "verify")  # here, with torch
+COMPUTING = (  # here, with torch
+    "train", "finetune", "probe", "pretrain", "eval", "predict", "export", "inspect", "verify", "serve",
+)  # fmt: skip
 
 HELP = """usage: weft VERB [arguments] [--debug]
 

@@ -32,7 +32,7 @@ class Arguments:
     """
 
     run: Positional[Path]
-    """Run folder."""
+    """Run folder, or a file that `weft export --onnx` wrote."""
     files: Positional[tuple[Path, ...]] = ()
     """Images, tables, text files (one text a line, or two with a tab between), or folders of them."""
     text: UseAppendAction[tuple[str, ...]] = ()

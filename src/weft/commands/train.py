@@ -13,7 +13,7 @@ from weft.training.config import RunConfig
 
 COMMON = {
     "what": ("source", "model", "network", "recipe"),
-    "how long": ("epochs", "time"),
+    "how long": ("epochs", "time", "patience"),
     "how": ("batch_size", "lr", "img_size", "flip", "seed"),
     "where": ("output", "resume", "device"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
@@ -16,12 +16,11 @@ from weft.studies.tune.space import USUAL, parse_space
 from weft.training.config import RunConfig
 from weft.training.storage.run_folder import name_for
 
-ENOUGH = 10  # trials a setting from which on its importance is more than a hint
 COMMON = {
     "what": ("source", "model", "space", "map"),
     "how long": ("trials", "epochs", "steps"),
     "how": ("img_size", "flip", "seed"),
-    "where": ("output", "jobs", "storage"),
+    "where": ("output", "jobs", "on", "storage"),
 }
 
 
@@ -40,10 +39,17 @@ class Arguments:
     space: str = USUAL
     """Settings to search, of lr, weight_decay, batch_size, width, depth, patch_size, drop_rate, smoothing,
     crop_padding, flip, mixup."""
-    jobs: int = 1
-    """Processes that search side by side."""
+    jobs: int | None = None
+    """Trials side by side; by default one, or on a cluster as many as it has cores for."""
+    on: str | None = None
+    """Where trials are computed: ray, or ray:HOST:PORT, for a Ray cluster that shares the output folder; by default on
+    this machine."""
     storage: str | None = None
     """Address of the search, such as postgresql://…; by default a journal file in the output folder."""
+    plan: bool = False
+    """Run nothing: say what the trials would take and cost, and simulate the schedule."""
+    machines: int = 1
+    """For --plan: machines like this one."""
     map: bool = False
     """Instead: train --model A,B at every rate and width and draw the map."""
     output: Path | None = None
@@ -55,59 +61,62 @@ def run(arguments: Arguments) -> int:
     config = arguments.config
     if not config.source or not config.model:
         raise WeftError("say what to tune on what: weft tune SOURCE --model NAME")
-    if arguments.trials < 1 or arguments.jobs < 1:
+    if arguments.trials < 1 or (arguments.jobs or 1) < 1:
         raise WeftError("--trials and --jobs must be at least 1")
+    if arguments.plan:
+        return tell_plan(arguments)
     folder = arguments.output or default_output(config)
     require_output(folder)
-    return draw_map(config, folder) if arguments.map else search(arguments, folder)
+    return draw_map(config, folder, arguments.on) if arguments.map else search(arguments, folder)
 
 
 def default_output(config: RunConfig) -> Path:
     return Path("tuning") / f"{name_for(config.source)}-{config.model.replace(',', '-')}"
 
 
+def tell_plan(arguments: Arguments) -> int:
+    """What the search would take, on so many machines."""
+    if arguments.map or arguments.machines < 1:
+        raise WeftError("--plan is of a search on at least one machine; leave out --map")
+    from weft.studies.compare.dry_run import dry_search
+    from weft.studies.engine.simulation import plan_lines
+
+    dry = dry_search(arguments.config, arguments.trials, arguments.jobs)
+    for line in plan_lines(f"a search on {arguments.config.source}", dry, arguments.machines):
+        print(line)
+    return 0
+
+
 def search(arguments: Arguments, folder: Path) -> int:
     """Carry out a search and show its best settings."""
     space = parse_space(arguments.space)
     configured(arguments.config.model)
-    from weft.report.tuning import render_search
+    from weft.report.tuning import caveat, render_search, settings_in_words
     from weft.studies.tune.driver import tune
 
-    count, workers = arguments.trials, arguments.jobs
-    found = tune(arguments.config, space, count, folder, arguments.storage, workers, print)
-    write(folder, render_search(found))
+    count, workers = arguments.trials, arguments.jobs or (1 if arguments.on is None else None)
+    found = tune(arguments.config, space, count, folder, arguments.storage, workers, print, arguments.on)
     if found["best"] is None:
+        write(folder, render_search(found))
         why = f": {found['reason']}" if found["reason"] else ""
         raise WorkFailed(f"no trial finished{why} (see {folder / 'log.txt'})")
     best = found["best"]
+    winner = list(about_winner(folder / "trials" / f"trial-{best['number']:04d}"))
+    write(folder, render_search(found, winner))
     print(
         f"best of {sum(found['states'].values())} trials: {best['value']:.4f} on the validation split with "
         f"{settings_in_words(best['settings'])}"
     )
     if found["importance"]:
-        print(f"share of the result's variance that a setting explains{caveat(found)}:")
+        print(f"share of the result's variance that a setting explains, {caveat(found)}:")
     for name, share in found["importance"].items():
         print(f"  {name:<14}{'█' * round(30 * share)} {share:.0%}")
-    for line in about_winner(folder / "trials" / f"trial-{best['number']:04d}"):
+    for line in winner:
         print(line)
     print(f"report: {folder / 'tuning.html'}")
     if found["missing"]:
         raise WorkFailed(f"{found['missing']} of {count} trials are missing; the same command goes on")
     return 0
-
-
-def settings_in_words(settings: dict[str, Any]) -> str:
-    """Settings with their values; a width is a factor."""
-    shown = {name: f"{value:.3g}" if isinstance(value, float) else str(value) for name, value in settings.items()}
-    return ", ".join(f"{n} {value}{' times the named width' if n == 'width' else ''}" for n, value in shown.items())
-
-
-def caveat(found: dict[str, Any]) -> str:
-    """How far the importance of settings can be relied on: a forest is fitted to the trials, and few tell little."""
-    done, settings = found["states"]["COMPLETE"], len(found["importance"])
-    if done >= ENOUGH * settings:
-        return f", from {done} trials"
-    return f", a hint at best from {done} trials; {ENOUGH} a setting ({ENOUGH * settings}) would tell more"
 
 
 def about_winner(run: Path) -> Iterator[str]:
@@ -123,7 +132,7 @@ def about_winner(run: Path) -> Iterator[str]:
     yield f"the network: {run}"
 
 
-def draw_map(config: RunConfig, folder: Path) -> int:
+def draw_map(config: RunConfig, folder: Path, on: str | None) -> int:
     """Carry out a rate × width map and print how much of it is good."""
     models = [name.strip() for name in config.model.split(",") if name.strip()]
     for model in models:
@@ -132,7 +141,7 @@ def draw_map(config: RunConfig, folder: Path) -> int:
     from weft.studies.engine.folder_lock import require_complete
     from weft.studies.tune.rate_width_map import map_rates
 
-    found = map_rates(replace(config, model=models[0]), models, folder, print)
+    found = map_rates(replace(config, model=models[0]), models, folder, print, on)
     write(folder, render_maps(found))
     for model, cells in found["maps"].items():
         print(f"{model} (down: width ×{', '.join(f'{w:g}' for w in found['widths'])}; across: rate)")

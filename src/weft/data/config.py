@@ -111,7 +111,7 @@ class AugmentConfig:
     crop_padding: int | None = Field(default=None, ge=0)
     """Padded crop: shift by up to this many pixels each way, black coming in; by default what suits the images."""
     flip: bool | None = None
-    """Mirror half of the images; by default photographs whose classes are no digits or letters."""
+    """Mirror half of the images; by default photographs (no digits or letters), unless that is seen to hurt."""
     color_jitter: float = Field(default=0.0, ge=0.0, le=1.0)
     """Brightness, contrast and saturation change by up to this share."""
     policy: Literal["none", "trivial", "rand"] = "none"

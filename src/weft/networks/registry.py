@@ -161,17 +161,18 @@ def checked(kind: type[NetworkConfig], fields: dict[str, Any], what: str) -> Net
         raise WeftError(f"{what}: {where} = {reprlib.repr(first['input'])} does not do: {first['msg']}") from None
 
 
-def config_from_dict(fields: dict[str, Any]) -> NetworkConfig:
+def config_from_dict(fields: dict[str, Any], *, for_building: bool = True) -> NetworkConfig:
     """The configuration that `dataclasses.asdict` was taken of, from `config.json` for instance.
 
-    A file is no reason to run code: a class outside of weft that it names must be trusted (weft/imported.py).
+    A file is no reason to run code: a class outside of weft that it names must be trusted (weft/imported.py), unless
+    no network is to be built of it.
     """
     family = fields.get("family")
     if not isinstance(family, str) or family not in FAMILIES:
         raise WeftError(
             f"there is no family {reprlib.repr(family)} of networks; the families are {', '.join(FAMILIES)}"
         )
-    for stored in (fields.get("model"), fields.get("mixer")):
+    for stored in (fields.get("model"), fields.get("mixer")) if for_building else ():
         if is_import_string(stored):
             require_trust(str(stored))
     return checked(FAMILIES[family][0], fields, family)
@@ -212,7 +213,7 @@ MIXERS: dict[str, type[nn.Module]] = {}  # those of the families that are loaded
 
 
 def register_mixer(name: str) -> Callable[[Kind], Kind]:
-    """Make a class the mixer of some name, for `mixer=` everywhere; nn/mixers.py says what a mixer is.
+    """Make a class the mixer of some name, for `mixer=` everywhere; `GIVEN` in nn/blocks.py is what it may ask for.
 
     ```
     @weft.register_mixer("fourier")

@@ -19,6 +19,12 @@ def real_tokens(ids: Tensor, mask: Tensor | None) -> Tensor:
     return torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
 
 
+def _real_first(mask: Tensor) -> Tensor:
+    """The place of each token, (batch, tokens), when real ones come first, wherever the padding stands."""
+    real = mask.long()
+    return torch.where(mask, real.cumsum(1) - 1, real.sum(1, keepdim=True) + (1 - real).cumsum(1) - 1)
+
+
 def _take(vectors: Tensor, order: Tensor) -> Tensor:
     """The tokens of (batch, tokens, channels) in another order, (batch, tokens)."""
     return vectors.gather(1, order[..., None].expand_as(vectors))
@@ -45,12 +51,13 @@ class LSTM(Network):
         """Ids (batch, tokens) → (batch, tokens, 2·hidden). Padding is packed away before the recurrence."""
         check_text(x, mask, self.config.max_length, self.config.vocab_size)
         vectors = self.drop(self.embed(x))
-        if mask is None or not len(x):
+        if mask is None or x.shape[0] == 0:
             return self.lstm(vectors)[0]
-        order = (~mask).byte().argsort(dim=1, stable=True)  # real tokens first, wherever the padding stands
-        return _take(self._packed(_take(vectors, order), mask.sum(1)), order.argsort(1))
+        place = _real_first(mask)
+        order = torch.zeros_like(place).scatter(1, place, torch.arange(x.shape[1], device=x.device).expand_as(place))
+        return _take(self.recur(_take(vectors, order), mask.sum(1)), place)
 
-    def _packed(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+    def recur(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """The recurrence over the first `lengths` tokens of each row; zeros after them."""
         packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
         total = vectors.shape[1]
@@ -92,14 +99,14 @@ class TextConv(Network):
         check_text(x, mask, self.config.max_length, self.config.vocab_size)
         vectors = mask_tokens(self.embed(x), mask).transpose(1, 2)
         real = real_tokens(x, mask)
-        return torch.cat([self._maximum(conv(vectors), real) for conv in self.convolutions], dim=1)[:, None]
+        layers = zip(self.convolutions, self.config.kernels, strict=True)
+        return torch.cat([self._maximum(conv(vectors), real, kernel) for conv, kernel in layers], dim=1)[:, None]
 
     @staticmethod
-    def _maximum(responses: Tensor, real: Tensor) -> Tensor:
-        """(batch, channels, windows) → (batch, channels). Window w covers the tokens w−k+1…w."""
-        kernel = responses.shape[2] - real.shape[1] + 1
-        padded = nn.functional.pad(real[:, None].float(), (kernel - 1, kernel - 1))
-        touched = nn.functional.max_pool1d(padded, kernel, stride=1)
+    def _maximum(responses: Tensor, real: Tensor, kernel: int) -> Tensor:
+        """(batch, channels, windows) → (batch, channels). Window w covers the tokens w−k+1…w, k being `kernel`."""
+        window = torch.ones(1, 1, kernel, device=real.device)
+        touched = nn.functional.conv1d(real[:, None].float(), window, padding=kernel - 1)  # real tokens in each
         return responses.masked_fill(touched == 0, float("-inf")).amax(2)
 
     def forward_head(self, features: Tensor, mask: Tensor | None = None, *, pre_logits: bool = False) -> Tensor:

@@ -62,8 +62,8 @@ class ToeplitzSpatial(nn.Module):
         self.weight = nn.Parameter(torch.empty(2 * layout.tokens - 1))
 
     def matrix(self, tokens: int) -> Tensor:
-        offsets = self.weight[self.tokens - tokens : self.tokens + tokens - 1]
-        return offsets.unfold(0, tokens, 1).flip(0)
+        windows = self.weight.unfold(0, self.tokens, 1)  # of a fixed size, so that a traced graph takes any length
+        return windows[self.tokens - tokens :, :tokens].flip(0)
 
 
 class Toeplitz2dSpatial(nn.Module):

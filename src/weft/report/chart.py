@@ -13,6 +13,7 @@ from weft.report.words import text, width
 from weft.terminal import for_page
 
 FEW = 12  # whole numbers along an axis that all have a tick
+STEP, WIDEST = 20, 100  # pixels from one class of widths to the next, and how many there are
 WIDTH, HEIGHT = 420.0, 290.0  # of a chart: on a phone its letters are hardly smaller, on a wide page two stand abreast
 
 
@@ -42,6 +43,8 @@ def fitting(values: Iterable[float], start: float, stop: float, log: bool = Fals
     """A scale with a little room around the values; logarithmic only where all are above zero."""
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
+    if high - low <= 1e-9 * abs(high):  # the same but for rounding
+        low = high
     if log and low > 0:
         room = (high / low) ** 0.08 if high > low else 2.0
         return Scale(low / room, high * room, start, stop, True, whole)
@@ -106,9 +109,15 @@ class Plane:
 
 
 def picture(wide: float, high: float, content: str, alternative: str, kind: str = "chart") -> str:
-    """An SVG element that scales with the page; `--wide` tells the style sheet how wide its letters want it."""
-    box = f'viewBox="0 0 {wide:.0f} {high:.0f}" style="--wide:{wide:.0f}px"'
-    return f'<svg class="{kind}" {box} role="img" aria-label="{for_page(alternative)}">{content}</svg>'
+    """An SVG element that scales with the page; a class such as w21 tells the style sheet how wide its letters want it,
+    as pages of a server may have no styles but those of their sheet."""
+    named = f'class="{kind} w{min(WIDEST, math.ceil(wide / STEP))}" viewBox="0 0 {wide:.0f} {high:.0f}"'
+    return f'<svg {named} role="img" aria-label="{for_page(alternative)}">{content}</svg>'
+
+
+def width_classes() -> str:
+    """The part of the style sheet that has these classes."""
+    return "".join(f".w{number}{{--wide:{STEP * number}px}}" for number in range(1, WIDEST + 1)) + "\n"
 
 
 def room_for(ticks: Iterable[str]) -> float:

@@ -91,8 +91,7 @@ def swatches(key: Sequence[tuple[str, str]], room: float) -> tuple[str, float]:
     parts, y = [], 10.0
     for kind, says in key:
         for number, shade in enumerate((0.1, 0.4, 1.0)):
-            strength = shade / FAINT if kind == "wrong" else shade
-            box = f'x="{8 + 13 * number}" y="{y - 10:.1f}" width="12" height="12" style="--s:{strength:.3f}"'
+            box = f'x="{8 + 13 * number}" y="{y - 10:.1f}" width="12" height="12" fill-opacity="{shade}"'
             parts.append(f'<rect class="cell {kind}" {box}/>')
         lines = wrapped(says, room - 62, most=3)
         parts.append(block(54, y, lines, "start"))
@@ -104,7 +103,7 @@ def cell(x: float, y: float, size: float, shade: float, kind: str, words: str, a
     """One cell with its tooltip."""
     shade = max(0.0, min(1.0, shade))
     side = f'width="{size - 1:.1f}" height="{size - 1:.1f}"'
-    box = f'<rect class="cell {kind}" x="{x:.1f}" y="{y:.1f}" {side} style="--s:{shade:.3f}"/>'
+    box = f'<rect class="cell {kind}" x="{x:.1f}" y="{y:.1f}" {side} fill-opacity="{strength(shade, kind):.3f}"/>'
     number = ""
     if words and size >= READABLE:
         small = " small" if len(words) > 3 else ""
@@ -115,14 +114,18 @@ def cell(x: float, y: float, size: float, shade: float, kind: str, words: str, a
 def ink(shade: float, kind: str) -> str:
     """Classes of a number on a cell: `deep` has white letters on a light page, `pale` black ones on a dark page."""
     full, card, dark_full, dark_card = GROUNDS[kind]
-    strength = min(1.0, FAINT * shade) if kind == "wrong" else shade
-    deep = luminance(mixed(full, card, strength)) < EVEN
-    pale = luminance(mixed(dark_full, dark_card, strength)) >= EVEN
+    deep = luminance(mixed(full, card, strength(shade, kind))) < EVEN
+    pale = luminance(mixed(dark_full, dark_card, strength(shade, kind))) >= EVEN
     return " deep" * deep + " pale" * pale
 
 
+def strength(shade: float, kind: str) -> float:
+    """How much of its colour a cell has."""
+    return min(1.0, FAINT * shade) if kind == "wrong" else shade
+
+
 def mixed(first: Sequence[int], second: Sequence[int], share: float) -> list[float]:
-    """A colour between two, as color-mix(in srgb) makes it."""
+    """A colour between two, as one that lies over the other with this opacity."""
     return [share * a + (1 - share) * b for a, b in zip(first, second, strict=True)]
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from weft.report import charts, heat
+from weft.report.chart import width_classes
 from weft.report.columns import Column, columns, uneven, written
 from weft.report.words import breakable
 from weft.terminal import shown
@@ -43,13 +44,18 @@ def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
 
 
 def template(name: str) -> Template:
-    """A template of a page: what comes from outside is escaped, and shown as text."""
-    environment = Environment(
-        loader=PackageLoader("weft.report", "pages"), autoescape=True, finalize=shown, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+    """A template of a page."""
+    return environment().get_template(name)
+
+
+def environment(*others: BaseLoader) -> Environment:
+    """Where templates are found, these and `others`: what comes from outside is escaped, and shown as text."""
+    found = Environment(
+        loader=ChoiceLoader([*others, PackageLoader("weft.report", "pages")]), autoescape=True, finalize=shown,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"cell": written, "breakable": breakable, "moment": moment}
-    return environment.get_template(name)
+    found.filters |= {"cell": written, "breakable": breakable, "moment": moment}
+    return found
 
 
 def moment(seconds: float) -> str:
@@ -64,7 +70,12 @@ def asset(name: str) -> str:
 
 def style() -> str:
     """The style sheet of a page: its charts' part, which standalone charts use too, and the rest."""
-    return asset("chart.css") + asset("report.css")
+    return chart_style() + asset("report.css")
+
+
+def chart_style() -> str:
+    """The style sheet of charts alone."""
+    return asset("chart.css") + width_classes()
 
 
 def scatters(summary: Summary, known: list[Column], tints: dict[str, int]) -> Iterator[dict[str, Any]]:

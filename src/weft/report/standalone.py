@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from weft.report.page import asset
+from weft.report.page import chart_style
 
 
 def standalone(svg: str) -> str:
@@ -16,4 +16,4 @@ def standalone(svg: str) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
     ground = f'<rect width="{width}" height="{height}" style="fill: var(--card)"/>'
     opening, _, content = svg.removeprefix("<svg ").partition(">")
-    return f"{head}{opening}><style>{asset('chart.css')}</style>{ground}{content}\n"
+    return f"{head}{opening}><style>{chart_style()}</style>{ground}{content}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -11,18 +12,19 @@ from weft.report.curves import bars
 from weft.report.heat import heat
 from weft.report.page import asset, style, template
 
+ENOUGH = 10  # trials a setting from which on its importance is more than a hint
 Chart = tuple[str, str, str]  # heading, chart, and a sentence below it
 
 
-def render_search(summary: dict[str, Any]) -> str:
-    """The page of a search."""
+def render_search(summary: dict[str, Any], winner: Sequence[str] = ()) -> str:
+    """The page of a search; `winner` has sentences about its best trial."""
     ordered = sorted(summary["trials"], key=lambda trial: -(trial["value"] if trial["value"] is not None else -9e9))
     charts = [
         ("What was found, trial by trial", history(summary["trials"]), "A dot a trial; the line is the best so far."),
         ("Which settings matter", importance_bars(summary["importance"]),
-         "Share of the variance of the results that a setting explains, over the trials that were made."),
+         f"Share of the variance of the results that a setting explains, {caveat(summary)}."),
     ]  # fmt: skip
-    return _page(summary, charts, ordered[:20])
+    return _page(summary, charts, ordered[:20], winner)
 
 
 def render_maps(summary: dict[str, Any]) -> str:
@@ -32,17 +34,35 @@ def render_maps(summary: dict[str, Any]) -> str:
     return _page(found, charts, [])
 
 
-def _page(summary: dict[str, Any], charts: list[Chart], trials: list[dict[str, Any]]) -> str:
+def _page(
+    summary: dict[str, Any], charts: list[Chart], trials: list[dict[str, Any]], winner: Sequence[str] = ()
+) -> str:
     settings = sorted({name for trial in trials for name in trial["settings"]})
     return template("tuning.html.j2").render(
         summary=summary,
         charts=[(heading, Markup(chart), said) for heading, chart, said in charts if chart],
         trials=trials,
         settings=settings,
+        best=settings_in_words(summary["best"]["settings"]) if summary["best"] else "",
+        winner=winner,
         style=Markup(style()),
         script=Markup(asset("report.js")),
         written=lambda value: brief(value) if isinstance(value, float) else str(value),
     )
+
+
+def settings_in_words(settings: dict[str, Any]) -> str:
+    """Settings with their values; a width is a factor."""
+    shown = {name: f"{value:.3g}" if isinstance(value, float) else str(value) for name, value in settings.items()}
+    return ", ".join(f"{n} {value}{' times the named width' if n == 'width' else ''}" for n, value in shown.items())
+
+
+def caveat(found: dict[str, Any]) -> str:
+    """How far the importance of settings can be relied on: a forest is fitted to the trials, and few tell little."""
+    done, settings = found["states"]["COMPLETE"], len(found["importance"])
+    if done >= ENOUGH * settings:
+        return f"from {done} trials"
+    return f"a hint at best from {done} trials; {ENOUGH} a setting ({ENOUGH * settings}) would tell more"
 
 
 def importance_bars(importance: dict[str, float]) -> str:

@@ -153,7 +153,7 @@ class TeachingConfig:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class DurationConfig:
-    """How long. At most one of the three; none means 10 epochs (3 for finetune)."""
+    """How long. At most one of the three; by default 10 epochs, or more on small sets (3 for finetune on text)."""
 
     epochs: Positive | None = None
     """Passes over the training split."""
@@ -242,6 +242,9 @@ class RunConfig:
     objective: ObjectiveConfig = ObjectiveConfig()
     teaching: TeachingConfig = TeachingConfig()
     duration: DurationConfig = DurationConfig()
+    patience: Natural | None = None
+    """Stop after so many evaluations without a better one on the validation split, 0 for never; by default never where
+    a length is given, else by the size of the set."""
     execution: ExecutionConfig = ExecutionConfig()
 
 

@@ -159,11 +159,14 @@ def test_learning_curves_and_trials(tmp_path: Path):
 
 def test_the_folder_of_a_comparison_on_other_data_is_refused(tmp_path: Path):
     stored = {"facts": {"name": "digits", "fingerprint": "a"}}
+    said: list[str] = []
     with pytest.raises(WeftError, match="holds a comparison on digits, not on cancer; choose another --output"):
-        require_same_source(stored, replace(facts(), name="cancer", fingerprint="b"), tmp_path)
-    require_same_source(stored, replace(facts(), name="../digits", fingerprint="a"), tmp_path)
-    require_same_source(stored, replace(facts(), name="digits", fingerprint="b"), tmp_path)
-    require_same_source({}, facts(), tmp_path)
+        require_same_source(stored, replace(facts(), name="cancer", fingerprint="b"), tmp_path, said.append)
+    require_same_source(stored, replace(facts(), name="../digits", fingerprint="a"), tmp_path, said.append)
+    assert not said
+    require_same_source(stored, replace(facts(), name="digits", fingerprint="b"), tmp_path, said.append)
+    assert "digits has changed since the last session" in said[0]
+    require_same_source({}, facts(), tmp_path, said.append)
 
 
 @pytest.mark.parametrize(("rows", "curve", "size"), [(12, False, 4), (64, False, 8), (300, True, 4), (1295, False, 64)])

@@ -41,6 +41,7 @@ class Source:
     stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
     held_out: bool = False  # whether the reporting rows were cut off by seed, for want of a split of their own
     target: str | None = None  # the column of the labels
+    spare: tuple[str, ...] = ()  # columns that are used for nothing
     bad: list[tuple[str, str]] = field(default_factory=list)  # rows that were left out: place, and why
 
     @property
@@ -106,6 +107,7 @@ class Opening:
         self.least = 2 if known is None else 1  # rows that a split must have
         self.labels = known or self._labels()
         self.splits: dict[str, Split] = {}
+        self.emptied: dict[str, int] = {}  # class -> its rows, where all of them are bad
 
     def cut(self) -> bool:
         """Give the rows their roles; returns whether the reporting rows had to be held out."""
@@ -138,6 +140,7 @@ class Opening:
             columns=self.reading.columns,
             held_out=held_out,
             target=self.reading.target,
+            spare=self.reading.spare,
             bad=[(whole(place), whole(why)) for place, why in self.ledger.found],
         )
 
@@ -163,6 +166,8 @@ class Opening:
             for name, table in self.reading.tables.items():
                 if isinstance(table, Table) and table.labels is not None:
                     yield f"no row of {name!r} has a label"
+            if self.reading.target is None and self.reading.spare:
+                yield f"no column is taken for the label; --target names one: {', '.join(self.reading.spare)}"
         rows = self._rows_of_classes()
         for names in look_alikes(self.labels.classes):
             counted = " and ".join(f"{name!r} ({rows[name]:,} rows)" if name in rows else repr(name) for name in names)
@@ -171,6 +176,9 @@ class Opening:
             more = f" and {len(padded) - 3} more" if len(padded) > 3 else ""
             count = self._padded_rows()
             yield f"{count:,} labels of {', '.join(padded[:3])}{more} have blanks around them, which were taken off"
+        for name in self.emptied.keys() - {name for name, count in rows.items() if count}:
+            count = self.emptied[name]
+            yield f"all {count:,} rows of the class {name!r} are bad and left out: it cannot be learnt"
         if single := [repr(name) for name, count in rows.items() if count == 1]:
             more = f" and {len(single) - 3} more" if len(single) > 3 else ""
             yield f"of {', '.join(single[:3])}{more} there is one row only, too few to learn a class from"
@@ -222,9 +230,9 @@ class Opening:
         """Train and, where the source has none of its own, validation and test, out of one table."""
         rows, targets = self._checked(roles.train, table)
         if self.labels.classes and len(np.unique(targets)) < 2:
-            raise WeftError(
-                f"{self.name} has one class only in its training rows; a classifier needs two: add rows of another"
-            )
+            lost = "".join(f", as all rows of {name!r} are bad" for name in self.emptied)
+            only = f"{self.name} has one class only in its training rows{lost}"
+            raise WeftError(f"{only}; a classifier needs two: add rows of another")
         parts: dict[str, Split] = {}
         if roles.test is None:
             held = self._tested(table, rows, targets)
@@ -324,6 +332,7 @@ class Opening:
         blank = self._blank(name, table)
         labels = self.labels if table.labelled else Labels("none")
         targets, faults = examine(table, labels, self.reading.modality, images=self.config.on_bad == "skip")
+        self._find_emptied(table, targets, faults)
         self._enter({row: why for row, why in faults.items() if row not in blank or row in table.faults}, table)
         table.name, table.skipped = name, {*faults, *blank}
         rows = np.setdiff1d(np.arange(len(table)), np.array(sorted(table.skipped), dtype=np.int64))
@@ -332,6 +341,18 @@ class Opening:
                 f"the split {name!r} of {self.name} has {len(rows)} usable rows; add rows, {self._needed()}"
             )
         return rows, targets[rows]
+
+    def _find_emptied(self, table: Table, targets: NDArray[Any], faults: dict[int, str]) -> None:
+        """Classes whose rows are all bad; refused where bad rows are, since to leave them out loses the class."""
+        bad = np.isin(np.arange(len(table)), list(faults))
+        for code, name in enumerate(self.labels.classes) if faults else ():
+            rows = np.flatnonzero(targets == code)
+            if len(rows) and bad[rows].all():
+                self.emptied[name] = len(rows)
+                if self.config.on_bad == "fail" and len(rows) > 1:
+                    first = f"{table.place(int(rows[0]))}: {faults[int(rows[0])]}"
+                    said = f"all {len(rows):,} rows of the class {name!r} are bad, {first}"
+                    raise WeftError(f"{said}; repair them, or leave them, and so the class, out with --on-bad skip")
 
     def _needed(self) -> str:
         return f"it needs {'two' if self.least == 2 else 'one'} at least"

@@ -52,7 +52,7 @@ def class_sheet(source: Source, path: Path, columns: int = 10, rows: int = 40) -
         name = source.classes[int(value)] if source.classes else ""
         lines.append((name, pixels.rows(np.flatnonzero(targets == value)[:columns], None)[0]))
     draw(lines, path)
-    _note(source, path)
+    mark_own(source, path)
 
 
 def augment_sheet(source: Source, path: Path, seed: int = 0, columns: int = 12) -> None:
@@ -67,11 +67,11 @@ def augment_sheet(source: Source, path: Path, seed: int = 0, columns: int = 12) 
         batch = ImageBatch(split, transform, pixels, Augmenter(config, seed), len(source.classes))
         lines.append((name, _levels(batch(0, index, slice(None))[0]["x"])))
     draw(lines, path)
-    _note(source, path)
+    mark_own(source, path)
 
 
-def _note(source: Source, path: Path) -> None:
-    """Let it be known that a sheet inside its own source is no picture of it."""
+def mark_own(source: Source, path: Path) -> None:
+    """Let it be known that a sheet, or a page, inside its own source is no part of it."""
     root = Path(source.name).expanduser()
     if root.is_dir() and path.resolve().is_relative_to(root.resolve()):
         mark(path.parent, path.name)

@@ -48,12 +48,23 @@ class SplitSummary:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A size of the training inputs: what it is, its values, and the one that a run with no settings would take."""
+
+    title: str
+    values: list[int]
+    mark: int
+    marked: str  # what `mark` is
+
+
+@dataclass(frozen=True)
 class Summary:
     """All splits, and what they share."""
 
     splits: dict[str, SplitSummary]
     shared: dict[tuple[str, str], int]  # (split, earlier split) -> rows of the first whose input occurs in the second
     warnings: list[str]  # near-duplicates, labels to look at twice, what would be cut or resized
+    measures: list[Measure]
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,8 @@ def summarize(source: Source) -> Summary:
     """Look at every row: this is also the full check that no file will fail later."""
     looked = {name: _look(split) for name, split in source.splits.items()}
     shared: dict[tuple[str, str], int] = {}
-    warnings = list(unfit(source, looked))
+    measures = measured(source, looked)
+    warnings = list(unfit(source, measures))
     names = list(looked)
     for at, later in enumerate(names):
         for earlier in names[:at]:
@@ -91,29 +103,39 @@ def summarize(source: Source) -> Summary:
         )
         for name, split in source.splits.items()
     }
-    return Summary(splits, shared, warnings)
+    return Summary(splits, shared, warnings, measures)
 
 
-def unfit(source: Source, looked: dict[str, Look]) -> Iterator[str]:
-    """What a run with default settings would do to inputs that do not fit: pictures are resized, texts are cut."""
+def measured(source: Source, looked: dict[str, Look]) -> list[Measure]:
+    """Widths and heights of training pictures, or tokens of training texts; nothing of vectors."""
     train = source.splits["train"]
     if source.modality == "image":
         side = fit(source, TransformConfig(normalize="unit")).size  # type: ignore[union-attr]
-        sizes = looked["train"].sizes
-        other = sum(size != (side, side) for size in sizes)
-        if other:
-            are = f"{other:,} of {len(sizes):,} training pictures are not {side} × {side}"
+        heights, widths = np.array(looked["train"].sizes).T.tolist()
+        taken = "the side that pictures are resized to"
+        return [Measure("width, px", widths, side, taken), Measure("height, px", heights, side, taken)]
+    if source.modality == "vector":
+        return []
+    transform = fit(source)
+    assert isinstance(transform, TextTransform)
+    texts = list(train.read(spread(len(train), SAMPLE))[0])
+    lengths = [len(ids) for ids, _ in transform.tokenizer.encode(texts, 1 << 20)]
+    return [Measure("tokens", lengths, transform.max_length, "the length that texts are cut to")]
+
+
+def unfit(source: Source, measures: list[Measure]) -> Iterator[str]:
+    """What a run with default settings would do to inputs that do not fit: pictures are resized, texts are cut."""
+    if source.modality == "image":
+        widths, heights = (measure.values for measure in measures)
+        side = measures[0].mark
+        if other := sum(size != (side, side) for size in zip(widths, heights, strict=True)):
+            are = f"{other:,} of {len(widths):,} training pictures are not {side} × {side}"
             yield f"{are} and would be resized; --img-size sets another side"
-    elif source.modality in {"text", "pair"}:
-        transform = fit(source)
-        assert isinstance(transform, TextTransform)
-        chosen = spread(len(train), SAMPLE)
-        lengths = np.array([len(ids) for ids, _ in transform.tokenizer.encode(list(train.read(chosen)[0]), 1 << 20)])
-        longer = int((lengths > transform.max_length).sum())
-        if longer:
-            share, whole = longer / len(lengths), int(np.quantile(lengths, 0.95))
+    for measure in measures if source.modality in {"text", "pair"} else ():
+        if longer := sum(length > measure.mark for length in measure.values):
+            share, whole = longer / len(measure.values), int(np.quantile(measure.values, 0.95))
             yield (
-                f"{share:.0%} of the training texts are longer than {transform.max_length} tokens and would be cut; "
+                f"{share:.0%} of the training texts are longer than {measure.mark} tokens and would be cut; "
                 f"--max-length {whole} keeps 95 % of them whole"
             )
 

@@ -35,6 +35,7 @@ class Columns:
     group: str | None = None
     notes: tuple[str, ...] = ()
     rows: bool = False  # whether the one input holds a whole row of numbers, whose features have no names
+    spare: tuple[str, ...] = ()  # columns of words or numbers that are used for nothing
 
     @property
     def features(self) -> list[str]:
@@ -81,7 +82,9 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
             raise WeftError("rows of numbers without labels: give y, one label a row, or task='none'")
         raise WeftError(f"{where}: which column is to be predicted? Choose with --target: {', '.join(kinds)}")
     rows = modality == "vector" and len(inputs) == 1 and kinds[inputs[0]] == "list"
-    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes), rows)
+    used = {target, group, *inputs}
+    spare = tuple(name for name, kind in kinds.items() if kind in {"text", "number"} and name not in used)
+    return Columns(modality, inputs, target, names.get(target or ""), group, tuple(notes), rows, spare)
 
 
 def with_statement(schema: pa.Schema, config: SourceConfig) -> SourceConfig:

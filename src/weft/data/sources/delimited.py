@@ -69,10 +69,12 @@ def read_delimited(path: Path, config: SourceConfig) -> Reading:
     first = leading(splits)
     columns = columns_of(_arrow(texts[first]).schema, config, first.name)
     tables = {split: _table([(file, texts[file]) for file in members], columns) for split, members in splits.items()}
-    notes = [note for lines in texts.values() for note in lines.notes]
+    notes = [*columns.notes, *(note for lines in texts.values() for note in lines.notes)]
     notes += [f"{', '.join(file.name for file in others[:3])}: left out, as there are tables beside"] if others else []
     content = digest_files(files, root)
-    return Reading(columns.modality, dict(tables), content, None, columns.features, notes, columns.target)
+    return Reading(
+        columns.modality, dict(tables), content, None, columns.features, notes, columns.target, columns.spare
+    )
 
 
 def read_lines(file: Path, stream: TextIO | None = None) -> Lines:

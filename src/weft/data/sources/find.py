@@ -151,7 +151,8 @@ def from_datasets(found: Any, name: str, config: SourceConfig) -> Reading:
         table = dataset.with_format("arrow")[:]
         tables[split] = arrow_table(table, columns, partial(_place, name, split), {})
     files = {split: str(dataset._fingerprint) for split, dataset in found.items()}
-    return Reading(columns.modality, dict(tables), files, columns.names, columns.features, target=columns.target)
+    told = (columns.names, columns.features, list(columns.notes), columns.target, columns.spare)
+    return Reading(columns.modality, dict(tables), files, *told)
 
 
 def _place(name: str, split: str, row: int) -> str:

@@ -34,7 +34,8 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
         shards = ParquetShards(members, columns, root)
         tables[split] = shards if stream else _in_memory(shards)
     content, notes = digest_files(files, root), list(columns.notes)
-    return Reading(columns.modality, tables, content, columns.names, columns.features, notes, columns.target)
+    told = (columns.names, columns.features, notes, columns.target, columns.spare)
+    return Reading(columns.modality, tables, content, *told)
 
 
 class ParquetShards:

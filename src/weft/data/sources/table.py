@@ -85,6 +85,7 @@ class Reading:
     columns: list[str] = field(default_factory=list)  # that the input is read from, where they have names
     notes: list[str] = field(default_factory=list)
     target: str | None = None  # the column of the labels
+    spare: tuple[str, ...] = ()  # columns that are used for nothing
 
 
 def join(shards: Shards) -> Table:

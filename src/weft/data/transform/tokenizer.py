@@ -116,6 +116,11 @@ class Tokenizer:
         tokenizer = cls(_read(path))
         return tokenizer, _longest(path.with_name("tokenizer_config.json"))
 
+    @classmethod
+    def from_text(cls, text: str, path: Path) -> Tokenizer:
+        """From what `content` gave, which stands in the file `path`."""
+        return cls(_parsed(text, path))
+
     def content(self) -> str:
         """All that decides its output, as text: the key of cached ids."""
         return self.library.to_str()
@@ -230,8 +235,13 @@ def _read(path: Path) -> Library:
         _require_markers(words)
         lowercase = not any(word != word.lower() for word in words if word not in MARKERS and word[:1] != "[")
         return _wordpiece({word: number for number, word in enumerate(words)}, lowercase)
+    return _parsed(read_text(path), path)
+
+
+def _parsed(text: str, path: Path) -> Library:
+    """The tokenizer that a text from the file `path` describes, as tokenizer.json does."""
     try:
-        library = Library.from_str(read_text(path))
+        library = Library.from_str(text)
         library.encode("a word")  # some faults show only in use
         return library
     except (WeftError, KeyboardInterrupt, SystemExit):

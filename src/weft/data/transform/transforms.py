@@ -23,7 +23,7 @@ from torch.nn.functional import interpolate, pad
 
 from weft.data.batch.token_batches import pad_batch
 from weft.data.read.decode import BadImage, decode
-from weft.data.transform.tokenizer import Tokenizer
+from weft.data.transform.tokenizer import SHORTEST, Tokenizer
 from weft.disk import Damaged, read_object, validated, write_json
 from weft.errors import WeftError
 
@@ -35,7 +35,7 @@ Deviation = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class ImageTransform:
-    """Decode, resize the short side (antialiased bilinear, uint8), crop the centre, normalise each channel (F6)."""
+    """Decode, resize the short side (antialiased bilinear, uint8), crop the centre, normalise each channel."""
 
     size: Annotated[int, Field(ge=1, le=4096)]
     channels: Annotated[int, Field(ge=1, le=512)]
@@ -100,12 +100,16 @@ class ImageTransform:
         public = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "size": size, "resample": 2,
                   "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True,
                   "image_mean": list(self.mean), "image_std": list(self.std)}  # fmt: skip
-        _write(folder, {**public, "weft": {"kind": "image", "decoder": "simplejpeg+torch", **asdict(self)}})
+        _write(folder, {**public, "weft": self.description()})
+
+    def description(self) -> dict[str, Any]:
+        """All that decides its output, for JSON; `described` is the way back."""
+        return {"kind": "image", "decoder": "simplejpeg+torch", **asdict(self)}
 
 
 @dataclass(frozen=True)
 class VectorTransform:
-    """Rows of floats, each column shifted and scaled by the training split's mean and deviation (F6)."""
+    """Rows of floats, each column shifted and scaled by the training split's mean and deviation."""
 
     mean: tuple[Finite, ...]
     std: tuple[Deviation, ...]
@@ -136,7 +140,11 @@ class VectorTransform:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write preprocessor_config.json."""
-        _write(folder, {"weft": {"kind": "vector", **asdict(self)}})
+        _write(folder, {"weft": self.description()})
+
+    def description(self) -> dict[str, Any]:
+        """All that decides its output, for JSON."""
+        return {"kind": "vector", **asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,18 @@ class TextTransform:
         """Write tokenizer.json and tokenizer_config.json, as `transformers` reads them."""
         self.tokenizer.save(folder, self.max_length)
 
+    def description(self) -> dict[str, Any]:
+        """All that decides its output, for JSON: the tokenizer as tokenizer.json has it."""
+        return {"kind": "text", "max_length": self.max_length, "tokenizer": self.tokenizer.content()}
+
+
+@dataclass(frozen=True)
+class _StoredText:
+    """A TextTransform as its description has it."""
+
+    tokenizer: str
+    max_length: Annotated[int, Field(ge=SHORTEST, le=1 << 20)]
+
 
 Transform = ImageTransform | VectorTransform | TextTransform
 
@@ -191,10 +211,18 @@ def _read(path: Path) -> Transform:
         raise Damaged(
             f"{path} was not written by weft: its section 'weft' is missing, or says neither image nor vector"
         )
-    if stored["kind"] == "image":
+    return described(stored, path)
+
+
+def described(stored: dict[str, Any], path: Path) -> Transform:
+    """The transform that `description` was taken of, from the file `path`."""
+    if stored.get("kind") == "image":
         image = validated(ImageTransform, stored, path)
         _require_numbers(path, image.channels, image.mean, image.std)
         return image
+    if stored.get("kind") == "text":
+        text = validated(_StoredText, stored, path)
+        return TextTransform(Tokenizer.from_text(text.tokenizer, path), text.max_length)
     rows = validated(VectorTransform, stored, path)
     _require_numbers(path, len(rows.columns) or rows.features, rows.mean, rows.std)
     return rows

@@ -14,6 +14,7 @@ from typing import Any
 from weft.data.config import EMBEDDED
 from weft.disk import Damaged
 from weft.errors import WeftError
+from weft.imported import is_import_string
 from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
@@ -26,6 +27,7 @@ from weft.studies.compare.timed.stages import carry_out
 from weft.studies.compare.timed.state import judged_rows, read_state
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
@@ -37,9 +39,19 @@ LIGHT = 1e8  # multiply-adds of a batch, up to which several threads gain nothin
 FOLDS, FEW_ROWS, FOLDS_FROM = 5, 1500, 180.0  # of cross-validation; rows below, and seconds from which on it is done
 
 
-def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say, watch: Watch = unwatched) -> Study:
-    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns."""
-    overhead = Overhead(folder)
+def compare(
+    asked: ComparisonConfig,
+    folder: Path,
+    command: str,
+    say: Say,
+    watch: Watch = unwatched,
+    began: float | None = None,
+) -> Study:
+    """Run a comparison in `folder`, or go on with it; everything is on the disk when this returns.
+
+    `began` is when the command was called (perf_counter), by default now.
+    """
+    overhead = Overhead(folder, began)
     asked = decided(asked)
     by_time = asked.time is not None or asked.match == "time"
     if asked.reading.folds is not None and not by_time:
@@ -52,11 +64,10 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say, watch
         except WeftError as error:
             say(f"the report shows no mistakes: {error}")
 
-    with driving(folder), Pool(1 if asked.execution.device == "cuda" else asked.jobs) as pool:
+    with driving(folder), pool_for(asked, folder, by_time, say) as pool:
         before = earlier(folder, say)
-        prepared = prepare(asked, folder, pool, say, by_time)
+        prepared = prepare(asked, folder, pool, say, by_time, before)
         asked = prepared.asked
-        require_same_source(before, prepared.facts, folder)
         study = plan_comparison(asked, folder, command, prepared.facts, prepared.candidates)
         study = replace(study, overhead=before.get("overhead", ""))
         for note in prepared.facts.notes:
@@ -75,6 +86,13 @@ def compare(asked: ComparisonConfig, folder: Path, command: str, say: Say, watch
     return study
 
 
+def pool_for(asked: ComparisonConfig, folder: Path, by_time: bool, say: Say) -> Pool:
+    """The workers of a comparison, here or on a cluster."""
+    return open_pool(
+        asked.on, folder, say, asked.jobs, asked.execution.threads, asked.execution.device == "cuda", by_time
+    )
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A question with all that follows from its data."""
@@ -88,14 +106,20 @@ class Prepared:
     candidates: list[Candidate]
 
 
-def prepare(asked: ComparisonConfig, folder: Path, pool: Pool, say: Say, by_time: bool) -> Prepared:
-    """Look at the data: rows that runs are judged by, image side, folds, batch, and the candidates at their sizes."""
+def prepare(
+    asked: ComparisonConfig, folder: Path, pool: Pool, say: Say, by_time: bool, before: dict[str, Any]
+) -> Prepared:
+    """Look at the data: rows that runs are judged by, image side, folds, batch, and the candidates at their sizes.
+
+    `before` is what study.json says of an earlier session in the folder.
+    """
     asked = judged_rows(asked, folder) if by_time else asked
     own = asked.transform
     asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
     facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
     if by_time and (folds := fitting_folds(asked, facts)):
         asked, facts = folded(asked, facts, folds, pool)
+    require_same_source(before, facts, folder, say)
     asked, notes = with_batch(asked, facts.rows), list(facts.notes)
     pool.threads = max(1, pool.cores // len(pool.workers))
     amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
@@ -163,13 +187,17 @@ def earlier(folder: Path, say: Say) -> dict[str, Any]:
         return {}
 
 
-def require_same_source(before: dict[str, Any], facts: Facts, folder: Path) -> None:
-    """Refuse the folder of a comparison on other data, whose report would be lost; by another path it is the same."""
+def require_same_source(before: dict[str, Any], facts: Facts, folder: Path, say: Say) -> None:
+    """Refuse the folder of a comparison on other data, whose report would be lost; by another path it is the same, and
+    where its content has changed it is compared anew."""
     stored = before.get("facts", {})
-    if stored and stored["name"] != facts.name and stored["fingerprint"] != facts.fingerprint:
+    if not stored or stored["fingerprint"] == facts.fingerprint:
+        return
+    if stored["name"] != facts.name:
         raise WeftError(
             f"{folder} holds a comparison on {stored['name']}, not on {facts.name}; choose another --output"
         )
+    say(f"{facts.name} has changed since the last session: nothing of that can be used, and the report will be anew")
 
 
 def schedule(pool: Pool, asked: ComparisonConfig, study: Study, say: Say) -> None:
@@ -203,9 +231,8 @@ def plan_comparison(
         if len(candidates) > 3
         else f"on {facts.name}"
     )
-    return Study(
-        folder, title, facts, candidates, jobs, asked.match or "none", budget_words(asked, candidates), command
-    )
+    budget = budget_words(asked, candidates)
+    return Study(folder, title, facts, candidates, jobs, asked.match or "none", budget, command, reuse=asked.reuse)
 
 
 def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
@@ -215,8 +242,11 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
     if asked.match == "none":
         return "each at its named size"
     match = asked.match or "params"
-    counts = [candidate.count[match] for candidate in candidates if match in candidate.count]
+    sized = [candidate for candidate in candidates if not is_import_string(candidate.model)]  # others are as they are
+    counts = [candidate.count[match] for candidate in sized if match in candidate.count]
     words = {"params": "parameters", "macs": "multiply-adds"}[match]
+    if not counts:
+        return "each as it is"
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
 
 
@@ -227,13 +257,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Wa
         return study
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
-    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
-    tried = [
-        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
-        for job in study.jobs
-        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
-        for rate in rates(job.config.optimisation.opt, trials)
-    ]
+    tried = trial_jobs(asked, study)
     say(f"{trials} learning rates for each candidate, judged on the validation split")
     watch(study, tried, "rates", None)
     run_jobs(study, pool, tried, say)
@@ -247,6 +271,17 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Wa
     study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every candidate"], trials=tried)
     study.save()
     return study
+
+
+def trial_jobs(asked: ComparisonConfig, study: Study) -> list[Job]:
+    """Short runs at several rates, as many for every candidate that learns."""
+    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
+    return [
+        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
+        for job in study.jobs
+        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
+        for rate in rates(job.config.optimisation.opt, trials_of(asked))
+    ]
 
 
 def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
@@ -263,9 +298,9 @@ def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
 class Overhead:
     """How much of a session's time went beyond its training loops: start-up, probes, measuring, idle workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, began: float | None = None) -> None:
         self.folder = folder
-        self.started = time.perf_counter()
+        self.started = time.perf_counter() if began is None else began
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
 
     def sentence(self, workers: int) -> str:

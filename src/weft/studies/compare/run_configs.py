@@ -12,7 +12,8 @@ from weft.studies.compare.rate_search import short_run_rate
 from weft.training.config import DurationConfig, RunConfig, batch_for
 from weft.training.finetuning.config import FinetuneConfig
 
-STEPS = 300  # at least: fewer do not tell networks apart, and these keep the first command below two minutes
+STEPS = 300  # at least: fewer do not tell networks apart
+EMBEDDED_STEPS = 200  # of the sources that come along: an answer to look at, soon
 EPOCHS = 10
 BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
 EVALUATIONS = 15  # points of a run's curve on the validation split
@@ -78,7 +79,7 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
     an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
     if asked.epochs is not None:
         return max(1, math.ceil(asked.epochs * an_epoch))
-    return STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
+    return EMBEDDED_STEPS if asked.source in EMBEDDED else max(STEPS, EPOCHS * an_epoch)
 
 
 def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:

@@ -68,7 +68,8 @@ class Kept:
 def keep_mistakes(study: Study, pool: Pool) -> None:
     """Write mistakes.json: the commonest mistakes of the best candidate by validation, and what two dispute."""
     every = joined(collect(study.folder).results)
-    done = [result for result in every if result.finished and result.share == 1]
+    most = {result.candidate: max(r.share for r in every if r.candidate == result.candidate) for result in every}
+    done = [result for result in every if result.finished and result.share == most[result.candidate]]
     if not done or study.facts.task == "regression":
         return
     chosen, best = max(done, key=validation_metric), two_best(study, done)

@@ -44,8 +44,6 @@ class FinetuneConfig(RunConfig):
     """Open weights that are a pickle (.pth, .bin), as weights alone, if you trust where they come from."""
     thawing: ThawingConfig = ThawingConfig()
     optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01, sched="linear")
-    patience: Count | None = None
-    """Stop after so many evaluations without a better one on the validation split; by default trains to the end."""
     test_split: str | None = None
     """Split for the final figures; by default the labelled test split. GLUE's published figures are on `validation`."""
 

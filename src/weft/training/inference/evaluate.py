@@ -33,11 +33,13 @@ def evaluate_run(
     batch_size: int = 256,
     encoder: Path | None = None,
     on_bad: OnBad | None = None,
+    predictor: Predictor | None = None,
 ) -> Metrics:
     """Loss and metrics of a run's network on a source; by default what its record reports.
 
     Of another source all rows are scored, or its test split if it has one, or the `split` that is asked for; `rows`
     says which. `encoder` is where the frozen encoder lies that the network stands on, if not in the run's folder.
+    `predictor` is asked in the place of the run's own network, of which it is another form.
     """
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
@@ -46,17 +48,18 @@ def evaluate_run(
         from weft.training.pretraining.prepare import evaluate_pretrained
 
         return evaluate_pretrained(path, source, split or "test", batch_size, encoder)
-    predictor = load(path, encoder)
+    asked = predictor or load(path, encoder)
+
+    def loader(opened: Source, name: str) -> Batches:
+        return batches(opened, name, batch_size, transform=asked.transform, train=False)
+
     if isinstance(config, FinetuneConfig):
         from weft.training.finetuning.prepare import judged, loading
 
         own = judged(config, source, split)
-        return evaluate_labelled(path, predictor, source, own, loading(predictor, batch_size), on_bad)
-
-    def loader(opened: Source, name: str) -> Batches:
-        return batches(opened, name, batch_size, transform=predictor.transform, train=False)
-
-    return evaluate_labelled(path, predictor, source, split, loader, on_bad)
+        made = loader if predictor else loading(asked, batch_size)  # another form has an encoder below it in itself
+        return evaluate_labelled(path, asked, source, own, made, on_bad)
+    return evaluate_labelled(path, asked, source, split, loader, on_bad)
 
 
 def evaluate_labelled(

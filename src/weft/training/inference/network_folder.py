@@ -69,10 +69,15 @@ def write_network(
         "num_labels": network.num_classes,
         "id2label": labels,
         "label2id": {label: number for number, label in labels.items()},
-        "weft": {"format": FORMAT, **dataclasses.asdict(card), "network": dataclasses.asdict(network)},
+        "weft": described(card, network),
     }
     write_json(folder / "config.json", content)
     write_bytes(folder / "model.safetensors", serialized(weights))
+
+
+def described(card: NetworkMetadata, network: NetworkConfig) -> dict[str, Any]:
+    """What a file keeps of a network beside its weights; `own_section` reads it."""
+    return {"format": FORMAT, **dataclasses.asdict(card), "network": dataclasses.asdict(network)}
 
 
 def with_encoder(network: NetworkConfig, folder: Path) -> NetworkConfig:
@@ -99,7 +104,11 @@ def read_metadata(folder: Path, encoder: Path | None = None) -> tuple[NetworkMet
 
 def section(path: Path) -> dict[str, Any]:
     """What a config.json holds for weft."""
-    stored = read_object(path).get("weft")
+    return own_section(read_object(path).get("weft"), path)
+
+
+def own_section(stored: Any, path: Path) -> dict[str, Any]:
+    """The section `weft` of the file `path`, if it describes a network and is of a format that is known here."""
     if not isinstance(stored, dict) or not isinstance(stored.get("network"), dict):
         raise Damaged(f"{path} was not written by weft, or is damaged: it has no section `weft` with a `network`")
     version = stored.pop("format", None)
@@ -108,10 +117,10 @@ def section(path: Path) -> dict[str, Any]:
     return stored
 
 
-def stored_network(fields: dict[str, Any], path: Path) -> NetworkConfig:
+def stored_network(fields: dict[str, Any], path: Path, *, for_building: bool = True) -> NetworkConfig:
     """The configuration of a network, refused with the name of its file."""
     try:
-        return config_from_dict(fields)
+        return config_from_dict(fields, for_building=for_building)
     except Untrusted:
         raise
     except WeftError as error:

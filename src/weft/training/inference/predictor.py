@@ -19,6 +19,7 @@ from weft.data.transform.transforms import ImageTransform, Transform, VectorTran
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.training.inference.network_folder import NetworkMetadata, read_network, write_network
+from weft.training.inference.onnx_file import read_onnx
 from weft.training.metrics import class_probabilities
 
 
@@ -32,13 +33,15 @@ class Predictor:
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, encoder: str | Path | None = None) -> Predictor:
-        """Read a run folder, or any folder that `save_pretrained` wrote.
+        """Read a run folder, any folder that `save_pretrained` wrote, or a file that `weft export --onnx` wrote.
 
         `encoder` says where the frozen encoder lies that the network stands on, if it is not in the folder.
         """
         path = Path(folder)
+        if path.is_file() and path.suffix == ".onnx":
+            return cls(*read_onnx(path))
         if not path.is_dir():
-            raise WeftError(f"{path} is not a folder; give a run folder (`weft runs` lists them)")
+            raise WeftError(f"{path} is not a folder; give a run folder (`weft runs` lists them) or an .onnx file")
         return cls(*read_network(path, None if encoder is None else Path(encoder)))
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -162,7 +165,10 @@ def pictures_of(rows: Any, channels: int) -> Iterator[Any]:
 
 
 def load(folder: str | Path, encoder: str | Path | None = None) -> Predictor:
-    """The trained network of a run folder; `encoder` is where what it stands on lies, if not in the folder."""
+    """The trained network of a run folder, or of an .onnx file that was made of one.
+
+    `encoder` is where what it stands on lies, if not in the folder.
+    """
     return Predictor.from_pretrained(folder, encoder)
 
 

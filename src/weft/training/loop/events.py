@@ -110,8 +110,9 @@ def revise(run: Run, progress: Progress) -> bool:
     The plan is stored with each change: a run that is resumed takes its course from there.
     """
     stepping = progress.seconds - progress.evaluating - progress.saving
-    plan = run.plan.revision(progress.step, progress.seconds, stepping)
-    found = run.team.share({"steps": plan.steps, "planned": plan.planned, "revised": plan.revised})
+    plan = run.plan.revision(progress.step, progress.seconds, stepping, progress.evaluating)
+    changed = ("steps", "planned", "revised", "limit", "evaluation")
+    found = run.team.share({name: getattr(plan, name) for name in changed})
     before, run.plan = run.plan.steps, replace(run.plan, **found)
     if run.team.rank == 0 and run.store is not None:
         RunFolder(run.store.folder.parent).write_asked(run.config, run.plan)
@@ -161,7 +162,7 @@ def roll_back(run: Run, progress: Progress, trouble: TrainingIssue) -> None:
         raise TrainingFailed(trouble, progress)
     kept = (progress.rollbacks, progress.rate_scale * SMALLER, progress.seconds, progress.cpu_seconds, progress.events)
     past = resume(run, checkpoint)
-    if run.team.rank == 0:  # what came after belongs to the course that is given up; resuming must not find it
+    if run.team.rank == 0:  # steps undone by the roll-back; resuming must not find them
         run.store.prune({step for step in run.store.steps() if step <= past.step})
     vars(progress).update(vars(past))
     progress.rollbacks, progress.rate_scale, progress.seconds, progress.cpu_seconds, progress.events = kept

@@ -273,7 +273,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     else:
         transform = opened[1] if opened else fit(source, config.transform)
     about = transform_reasons(config, source, transform)
-    added = label_rows(config, source)
+    added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     rows = source if added is None else added.joined(source)
     objective = objective_of(rows, config.objective)
     config, reasons = settle(config, rows, transform)
@@ -302,6 +302,9 @@ def check_names(config: RunConfig) -> None:
 
 def check_source(config: RunConfig, source: Source) -> None:
     """Refuse a network for another kind of input, and a batch larger than the set."""
+    if source.task == "none":
+        columns = f": {', '.join(source.spare)}" if source.spare else ""
+        raise WeftError(f"{config.source} has no target to learn; name its column with --target{columns}")
     wanted = INPUT[source.modality]
     entry = named(config.model)
     if entry.input != wanted and not (isinstance(entry, MLPConfig) and wanted != "text"):

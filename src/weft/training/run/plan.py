@@ -48,6 +48,8 @@ class Plan:
     """seconds of an evaluation on the validation split"""
     saving: float = 0.0
     """seconds of a checkpoint"""
+    last_evaluations: float = 0.0
+    """what is evaluated after the last step's evaluation, as a multiple of `evaluation`"""
     revised: tuple[tuple[Steps, Steps], ...] = ()
     """(after which step, to how many in all): changes of `steps` to keep the time asked for"""
     planned: Steps | None = None
@@ -80,12 +82,18 @@ class Plan:
         last = self.revised[-1][0] if self.revised else 0
         return self.limit is not None and step < self.steps and step - last >= max(1, (self.steps - last) // 8)
 
-    def revision(self, step: int, passed: float, stepping: float) -> Plan:
-        """The plan with as many steps as fit; `passed` seconds are over, `stepping` of them spent on updates."""
+    def revision(self, step: int, passed: float, stepping: float, evaluating: float = 0.0) -> Plan:
+        """The plan with as many steps as fit; `passed` seconds are over, `stepping` of them spent on updates and
+        `evaluating` on evaluations: what those take leaves more or less time for the steps, also after the last one."""
         assert self.limit is not None
-        each = stepping / step + self.evaluation / self.eval_every + self.saving / self.checkpoint_every
-        steps = step + max(1, int((self.limit - passed) / each))
-        return replace(self, steps=steps, planned=self.schedule_length, revised=(*self.revised, (step, steps)))
+        evaluation = evaluating / (step // self.eval_every) if step >= self.eval_every else self.evaluation
+        limit = self.limit - (1 + self.last_evaluations) * (evaluation - self.evaluation)
+        each = stepping / step + evaluation / self.eval_every + self.saving / self.checkpoint_every
+        steps = step + max(1, nearest((limit - passed) / each))
+        revised = (*self.revised, (step, steps))
+        return replace(
+            self, steps=steps, planned=self.schedule_length, revised=revised, limit=limit, evaluation=evaluation
+        )
 
     def due_log(self, step: int) -> bool:
         """Whether the curve gets a point after `step` updates; a checkpoint is preceded by one."""
@@ -96,6 +104,11 @@ class Plan:
 
     def due_checkpoint(self, step: int) -> bool:
         return step % self.checkpoint_every == 0 or step == self.steps
+
+
+def nearest(steps: float) -> int:
+    """Whole steps for a time: where few fit, one more that ends a little late is nearer than one less."""
+    return int(steps + 0.5)
 
 
 def steps_asked(config: AnyConfig, steps_per_epoch: int) -> int | None:

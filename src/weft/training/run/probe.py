@@ -25,16 +25,17 @@ from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress, capture, restore
 from weft.training.optim.optimisers import USUAL_RATE
 from weft.training.optim.rate_finder import draw, find_rate
+from weft.training.pretraining.config import PretrainConfig
 from weft.training.run import memory, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import Precision, scaling_for
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.plan import Plan, steps_asked, warmup_steps
+from weft.training.run.plan import Plan, nearest, steps_asked, warmup_steps
 from weft.training.storage.yaml_file import to_dict
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
 FEW = 2  # examples of the first step that is timed
-LEAST = 5  # steps that a run must have
+LEAST = 10  # steps that a run must have: of fewer, a whole one more or less is not near the time asked for
 PROBING = 0.1  # share of the time asked for that may go into measuring
 LEAVING = 0.5  # seconds from the record to the end of the process
 LARGER = 2.0  # an example takes less in a whole batch than in one of a few: by this much at most
@@ -69,7 +70,7 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         seconds=0.0,
         memory=0,
         cost=0.0,
-        stop_after=stop_after(config, steps_per_epoch),
+        stop_after=stop_after(config, execution.eval_every or steps_per_epoch),
     )
 
 
@@ -79,11 +80,11 @@ def usual_rate(config: AnyConfig) -> float:
     return USUAL_RATE[config.optimisation.opt] * (RATE_SHARE if trained else 1)
 
 
-def stop_after(config: AnyConfig, steps_per_epoch: int) -> int | None:
+def stop_after(config: AnyConfig, eval_every: int) -> int | None:
     """Steps without a better evaluation after which to stop."""
-    if not isinstance(config, FinetuneConfig) or config.patience is None:
+    if isinstance(config, PretrainConfig) or not config.patience:
         return None
-    return config.patience * (config.execution.eval_every or steps_per_epoch)
+    return config.patience * eval_every
 
 
 def measure(run: Run, started: float, tested: int) -> Plan:
@@ -110,10 +111,11 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
     evaluation = evaluation_seconds(run)
     restore(start, run.core, run.optimiser, run.ema)
-    rest = None
+    rest, last = None, last_evaluations(run, tested)
     if asked:
-        rest = run.team.share(seconds(asked) - (time.perf_counter() - started) - ending(run, evaluation, tested))
-    found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled)
+        ending = evaluation * (1 + last) + save_seconds / growth(run) + LEAVING  # which writes the network once more
+        rest = run.team.share(seconds(asked) - (time.perf_counter() - started) - ending)
+    found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled, last_evaluations=last)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     if plan.steps < LEAST and asked:
         raise too_short(run, asked)
@@ -158,10 +160,9 @@ def evaluation_seconds(run: Run) -> float:
     return each * len(run.validation)
 
 
-def ending(run: Run, evaluation: float, tested: int) -> float:
-    """Seconds after the last step: its evaluation, those of the best weights and the test split, and the way out."""
-    share = tested / len(run.validation) if run.validation else 0
-    return evaluation * (2 + share) + LEAVING
+def last_evaluations(run: Run, tested: int) -> float:
+    """Evaluations after that of the last step, of the best weights on validation and test, in those on validation."""
+    return 1 + tested / len(run.validation) if run.validation else 0.0
 
 
 def adopt(run: Run, known: Plan) -> Plan:
@@ -192,13 +193,14 @@ def schedule(plan: Plan, config: AnyConfig, step: float, evaluation: float, savi
     eval_every = plan.eval_every if rest is None else evaluation_interval(plan, config, step, evaluation, rest)
     full_step = step + evaluation / eval_every + saving / checkpoint_every
     limit = None if rest is None else rest - saving  # the last checkpoint
-    steps = plan.steps if limit is None else max(1, int(limit / full_step))
+    steps = plan.steps if limit is None else max(1, nearest(limit / full_step))
     return dataclasses.replace(
         plan,
         limit=limit,
         evaluation=evaluation,
         saving=saving,
         eval_every=eval_every,
+        stop_after=stop_after(config, eval_every),
         steps=steps,
         warmup=warmup_steps(config, steps, plan.steps_per_epoch),
         log_every=config.execution.log_every or max(10, steps // 1000),

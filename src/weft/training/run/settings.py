@@ -23,6 +23,8 @@ from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
 from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, seconds
 from weft.training.finetuning.config import FinetuneConfig
+from weft.training.mirroring import try_mirroring
+from weft.training.run.plan import DEFAULT_EPOCHS
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
 SMALLEST, LARGEST = 8, 128  # batch
@@ -30,6 +32,8 @@ SMALL, LARGE = 32, 64  # px of the images of a network that was chosen here, in 
 MANY = 20_000  # training images beyond which few passes are made in minutes
 LONG, PASSES = 1200.0, 10  # seconds, and epochs, of a run that makes many passes all the same
 UNEVEN = 10  # times as many rows as the rarest class has, at which weights are offered
+STEPS, MOST_EPOCHS = 1500, 100  # that a run of no given length has at least, and epochs that it has at most
+WAIT, LEAST_WAIT = 1 / 3, 5  # evaluations without a better one after which it ends: a share of its epochs, at least 5
 SIGNS = re.compile(r"(digit|letter|class|char|number|no)?[ _-]*[0-9a-z]", re.IGNORECASE)  # names of digits and letters
 DEFAULT_NETWORK = {"image": "resnet8_cifar", "vector": "mlp", "text": "conv_text", "pair": "conv_text"}
 WHY = {
@@ -73,13 +77,26 @@ def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[Run
     if config.optimisation.batch_size is None:
         size = batch_for(rows, EPOCH, SMALLEST, LARGEST)
         config = replace(config, optimisation=replace(config.optimisation, batch_size=size))
-        reasons.append(f"batch {size}: {-(-rows // size):,} steps an epoch of {rows:,} rows (--batch-size)")
+        reasons.append(f"batch {size}: {rows // size:,} steps an epoch of {rows:,} rows (--batch-size)")
+    if config.duration == DurationConfig():
+        config, why = with_length(config, max(1, rows // config.optimisation.batch))
+        reasons.append(why)
     if isinstance(transform, ImageTransform):
         changes, why = augmentation_for(config, source, transform, rows)
         if changes:
             config = replace(config, augment=replace(config.augment, **changes))
             reasons.append(why)
     return config, [*reasons, *imbalance(config, source)]
+
+
+def with_length(config: RunConfig, steps_per_epoch: int) -> tuple[RunConfig, str]:
+    """The configuration with a length by the size of the set, and patience: a small set is passed over more often, and
+    its evaluations, on few rows, go up and down for longer before they say something."""
+    epochs = min(MOST_EPOCHS, max(DEFAULT_EPOCHS, -(-STEPS // steps_per_epoch)))
+    patience = max(LEAST_WAIT, round(WAIT * epochs)) if config.patience is None else config.patience
+    ends = f", at most; ends after {patience} evaluations without a better one" if patience else ""
+    config = replace(config, duration=DurationConfig(epochs=float(epochs)), patience=patience)
+    return config, f"{epochs} epochs of {steps_per_epoch:,} steps{ends} (--epochs, --time, --patience)"
 
 
 def is_long(config: RunConfig) -> bool:
@@ -100,13 +117,21 @@ def augmentation_for(
         found: dict[str, Any] = {"flip": False, "crop_padding": 0}
         words = f"no augmentation: {small}"
     else:
-        photos, signs = transform.channels == 3, all(SIGNS.fullmatch(name) for name in source.classes)
-        found = {"flip": photos and not signs, "crop_padding": max(1, round(side / (8 if photos else 14)))}
-        mirrored = "mirrored and shifted" if found["flip"] else "shifted"
-        kept = "" if found["flip"] else f", not mirrored: {'digits or letters' if signs else 'grey images'} may not be"
-        words = f"images {mirrored} by up to {found['crop_padding']} px{kept}"
+        photos = transform.channels == 3
+        flip, why = mirroring_for(source, transform) if asked.flip is None else (asked.flip, "")
+        found = {"flip": flip, "crop_padding": max(1, round(side / (8 if photos else 14)))}
+        words = f"images {'mirrored and ' * flip}shifted by up to {found['crop_padding']} px{why}"
     given = {name for name in found if getattr(asked, name) is not None}
     return {name: value for name, value in found.items() if name not in given}, f"{words} (--flip, --crop-padding)"
+
+
+def mirroring_for(source: Source, transform: ImageTransform) -> tuple[bool, str]:
+    """Whether to mirror images: photographs unless that is seen to hurt, others where it is seen to help; and why."""
+    photos, signs = transform.channels == 3, all(SIGNS.fullmatch(name) for name in source.classes)
+    usual, tried = photos and not signs, try_mirroring(source, transform)
+    if tried is not None and (tried.hurts if usual else tried.helps):
+        return not usual, f", {'not ' * usual}mirrored: {tried}"
+    return usual, "" if usual else f", not mirrored: {'digits or letters' if signs else 'grey images'} may not be"
 
 
 def imbalance(config: RunConfig, source: Source) -> list[str]:
@@ -169,9 +194,11 @@ def as_stored(config: Config, stored: Any) -> Config:
         if getattr(config.augment, name) is None
     }
     size = config.optimisation.batch_size or stored.optimisation.batch_size
-    lr, side, duration = config.optimisation.lr, config.transform.img_size, config.duration
+    lr, side, duration, patience = config.optimisation.lr, config.transform.img_size, config.duration, config.patience
+    if duration == DurationConfig():
+        duration, patience = stored.duration, stored.patience if patience is None else patience
     if isinstance(config, FinetuneConfig):
-        lr, duration = lr or stored.optimisation.lr, stored.duration if duration == DurationConfig() else duration
+        lr = lr or stored.optimisation.lr
     elif not config.model:
         lr, side = lr or stored.optimisation.lr, side or stored.transform.img_size
     return replace(
@@ -181,4 +208,5 @@ def as_stored(config: Config, stored: Any) -> Config:
         transform=replace(config.transform, img_size=side),
         augment=replace(config.augment, **augment),
         duration=duration,
+        patience=patience,
     )

@@ -59,7 +59,7 @@ class RunFolder:
 
     def config(self) -> AnyConfig:
         """What was asked, of whatever kind the run is."""
-        asked, where = self._asked(), f"{self.path / 'run.yaml'}: "
+        asked, where = self.asked(), f"{self.path / 'run.yaml'}: "
         return yaml_file.from_dict(config_class(asked.get("kind", "train"), where), asked["config"], where)
 
     def labelled(self) -> RunConfig:
@@ -73,10 +73,11 @@ class RunFolder:
 
     def plan(self) -> Plan | None:
         """What was measured, or None when the run was stopped before its probe ended."""
-        stored = self._asked().get("plan")
+        stored = self.asked().get("plan")
         return None if stored is None else yaml_file.from_dict(Plan, stored, f"{self.path / 'run.yaml'}: ")
 
-    def _asked(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, Any]:
+        """What run.yaml holds: kind, config and, once it was measured, plan."""
         values = yaml_file.read_mapping(self.path / "run.yaml")
         version = values.get("format")
         if not isinstance(version, int) or "config" not in values or not isinstance(values.get("kind", ""), str):
@@ -141,13 +142,17 @@ class RunFolder:
         record = self.record()
         if record is not None:
             return str(record["status"])
+        return "running" if self.is_busy() else "stopped"
+
+    def is_busy(self) -> bool:
+        """Whether a process trains in the folder."""
         if not (self.path / LOCK).exists():  # to ask leaves no file behind, in a folder of someone else's least of all
-            return "stopped"
+            return False
         try:
             self.lock().release()
         except RunBusy:
-            return "running"
-        return "stopped"
+            return True
+        return False
 
 
 def create(path: Path, config: AnyConfig) -> Lock:

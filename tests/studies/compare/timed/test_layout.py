@@ -50,6 +50,12 @@ def test_seeds_and_settings_are_given_up_for_runs_of_enough_steps(left: float, s
     assert paces[0].steps(stages.full) >= ENOUGH or (seeds, settings) == (2, 1)
 
 
+@pytest.mark.parametrize("settings", [1, 2, 4, 6, 9])
+def test_as_many_settings_are_tried_as_were_asked_for_where_there_is_time(settings: int):
+    stages = lay_out([FAST] * 8, room(3600.0), 3, settings)
+    assert stages is not None and stages.settings == settings
+
+
 def test_no_run_is_longer_than_many_passes_take():
     stages = lay_out([FAST], room(1e6, 1e5, 1, longest=100.0), 3, 6)
     assert stages is not None and stages.full == pytest.approx(64 * math.sqrt(2))

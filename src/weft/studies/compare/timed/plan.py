@@ -57,9 +57,10 @@ def laid_out(session: Session) -> Stages:
     stages = lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
     if stages is None:
         least = 2 * sum(pace.seconds(0.0) for pace in paces) / session.workers + clock.spent() + clock.reserve
+        several = f" of each of {len(paces)} candidates" if len(paces) > 1 else ""
         raise WeftError(
-            f"--time {asked.time} is too short for a step of each of {len(paces)} candidates; give at least "
-            f"{in_words(ROOMIER * least)}, or fewer --models"
+            f"--time {asked.time} is too short for a step{several}; give at least {in_words(ROOMIER * least)}"
+            f"{', or fewer --models' if several else ''}"
         )
     return stages
 
@@ -121,7 +122,8 @@ def announce(session: Session, stages: Stages) -> None:
     if session.state.chosen:
         session.tell(f"  settings are kept as they were chosen before; {reusable(session)}")
     else:
-        session.tell(f"  a first leaderboard: {count} networks, {in_words(stages.first)} of training each{beside}")
+        networks = f"{count} network{'s' if count > 1 else ''}"
+        session.tell(f"  a first leaderboard: {networks}, {in_words(stages.first)} of training each{beside}")
         if stages.settings > 1:
             what = "rates, sizes and image sides" if trial_side(session, stages) else "rates and sizes"
             session.tell(f"  then up to {stages.settings} settings of each ({what}), judged on validation")

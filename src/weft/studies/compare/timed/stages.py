@@ -90,6 +90,8 @@ def full_runs(session: Session, stages: Stages) -> None:
             if not candidates:
                 return
         session.study = replace(session.study, candidates=candidates)
+        if not left:
+            session.tell(f"seed {seed}: a full run of every candidate is there")
         session.lead(done + fixed, stages.full)
         if seed < stages.seeds:
             session.show_so_far()

@@ -1,0 +1,181 @@
+"""Requests that nobody means well: damaged pictures, odd JSON, tensors that lie, paths out; and schemathesis."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import random
+import struct
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from serve.traffic import Line, connect, request
+
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    10**400,
+    "",
+    "a",
+    "\ud800",
+    "x" * 5000,
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": [1]},
+    0.1,
+]
+PATHS = ("../../etc/passwd", "..%2f..%2fetc", "%00", "%ff", "a" * 3000, "digits/../x", "", "?", "{name}", "%2e%2e")
+
+
+def pictures(count: int, side: int = 32) -> list[bytes]:
+    """Files of noise in all formats."""
+    chance, files = np.random.default_rng(0), []
+    for number in range(count):
+        file = io.BytesIO()
+        pixels = chance.integers(0, 256, (side, side, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(file, FORMATS[number % len(FORMATS)])
+        files.append(file.getvalue())
+    return files
+
+
+class Fuzzer:
+    """One bad request after another, the same for the same seed."""
+
+    def __init__(self, names: list[str], seed: int) -> None:
+        self.chance, self.names, self.files = random.Random(seed), names, pictures(12)
+
+    def request(self) -> bytes:
+        path, infers = self.path()
+        body = self.tensor() if infers and self.chance.random() < 0.7 else self.body()
+        if self.chance.random() < 0.3:
+            body = self.damaged(body)
+        kinds = (
+            "application/json",
+            "image/png",
+            "text/plain",
+            "",
+            "multipart/form-data; boundary=x",
+            "application/xml",
+        )
+        return request(
+            self.chance.choices(("POST", "GET", "PUT"), (20, 1, 1))[0], path, body, self.chance.choice(kinds)
+        )
+
+    def path(self) -> tuple[str, bool]:
+        name = self.chance.choice(self.names) if self.chance.random() < 0.9 else self.chance.choice(PATHS)
+        route = self.chance.choice(("/models/{}", "/api/v1/models/{}/predict", "/v2/models/{}/infer"))
+        return route.format(name), "infer" in route
+
+    def body(self) -> bytes:
+        if self.chance.random() < 0.3:
+            return self.chance.choice(self.files)
+        content = {"inputs": self.value(), self.chance.choice(("parameters", "top_k", "table", "x")): self.value()}
+        return json.dumps(content).encode()
+
+    def value(self) -> Any:
+        made = (
+            lambda: self.chance.choice(VALUES),
+            lambda: base64.b64encode(self.damaged(self.chance.choice(self.files))).decode(),
+            lambda: [self.chance.choice(VALUES) for _ in range(self.chance.randrange(5))],
+            lambda: [
+                self.chance.gauss(0, 10.0 ** self.chance.randrange(40)) for _ in range(self.chance.choice((10, 30)))
+            ],
+            lambda: {"top_k": self.chance.choice(VALUES), "function_to_apply": self.chance.choice(VALUES)},
+            lambda: "".join(chr(self.chance.choice((32, 65, 0, 0x202E, 0x1F600, 0x300))) for _ in range(50)),
+        )
+        return self.chance.choice(made)()
+
+    def tensor(self) -> bytes:
+        """A request of the Open Inference Protocol whose parts may not fit together."""
+        shape = [self.chance.choice((0, 1, 2, 3, 8, 30, -1, 1 << 40)) for _ in range(self.chance.randrange(1, 5))]
+        kind = self.chance.choice(("FP32", "UINT8", "BYTES", "INT64", "FP16", "BOOL", "FP8"))
+        tensor: dict[str, Any] = {"name": "input", "shape": shape, "datatype": kind}
+        tail = b""
+        if self.chance.random() < 0.5:
+            tensor["data"] = [self.chance.choice(VALUES) for _ in range(self.chance.choice((0, 1, 10, 30)))]
+        else:
+            tail = struct.pack("<I", 5) + self.chance.randbytes(self.chance.choice((0, 5, 120)))
+            tensor["parameters"] = {"binary_data_size": self.chance.choice((len(tail), 5, -1, "x"))}
+        return (
+            json.dumps({"inputs": [tensor], "outputs": self.chance.choice((None, [], [{"name": "label"}]))}).encode()
+            + tail
+        )
+
+    def damaged(self, data: bytes) -> bytes:
+        """A few bytes changed, or the end missing."""
+        found = bytearray(data)
+        for _ in range(self.chance.randrange(1, 8)):
+            if found:
+                found[self.chance.randrange(len(found))] = self.chance.randrange(256)
+        return bytes(found[: self.chance.randrange(len(found) + 1)] if self.chance.random() < 0.2 else found)
+
+
+def fuzz(port: int, kind: str, names: list[str], count: int, seed: int) -> Counter[int]:
+    """Send `count` requests; the statuses that came back, 0 where there was no answer."""
+    return asyncio.run(own(port, names, count, seed)) if kind == "own" else by_schema(port, names, count, seed)
+
+
+async def own(port: int, names: list[str], count: int, seed: int, clients: int = 8) -> Counter[int]:
+    """Several clients; some hang up without waiting."""
+    fuzzer, statuses = Fuzzer(names, seed), Counter[int]()
+
+    async def client(share: int) -> None:
+        line: Line | None = None
+        for _ in range(share):
+            line = line if line is not None and line.open else await connect(port)
+            asked = line.ask(fuzzer.request())
+            if fuzzer.chance.random() < 0.02:
+                line.transport.abort()
+                line = None
+                continue
+            answer = await asked
+            statuses[answer.status] += 1
+        if line is not None:
+            line.transport.close()
+
+    await asyncio.gather(*(client(count // clients) for _ in range(clients)))
+    return statuses
+
+
+def by_schema(port: int, names: list[str], count: int, seed: int) -> Counter[int]:
+    """What schemathesis makes of the server's own description, good and bad requests in turns."""
+    import schemathesis
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+    from hypothesis.errors import Unsatisfiable
+
+    schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
+    statuses, chance = Counter[int](), random.Random(seed)
+    operations = [(found.ok(), mode) for found in schema.get_all_operations() for mode in schemathesis.GenerationMode]
+    few = max(1, count // len(operations))
+    for operation, mode in operations:
+
+        @seeded(seed)
+        @settings(
+            max_examples=few,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def check(case: Any) -> None:
+            if "name" in (case.path_parameters or {}) and chance.random() < 0.8:
+                case.path_parameters["name"] = chance.choice(names)
+            statuses[case.call(timeout=120).status_code] += 1
+
+        try:
+            check()
+        except Unsatisfiable:  # where nothing is sent, nothing can be wrong
+            continue
+    return statuses

@@ -1,0 +1,183 @@
+"""The server under fuzzing and under load, with networks that are trained for it in seconds.
+
+python benchmarks/serving.py fuzz [--requests 10000]      requests that mean harm; memory is watched
+python benchmarks/serving.py schema [--requests 10000]    the same with requests that schemathesis makes
+python benchmarks/serving.py load [--seconds 120]         twice the capacity: what is served, how fast, what is refused
+python benchmarks/serving.py batching [--seconds 10]      throughput with batches against one at a time
+python benchmarks/serving.py overhead [--requests 2000]   a request of one picture against the same call in Python
+
+Wanted: no status of 500 or above but 503, no traceback, memory flat; at twice the capacity at least 90 % of it served
+and the 99th percentile of what was accepted within (queue / batch + 2) × the time of a batch; batches at least 2 ×;
+at most 1.5 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from serve.fuzzer import fuzz, pictures
+from serve.traffic import Answer, capacity, constant_rate, one_by_one, request
+
+QUEUE, BATCH = 128, 32
+NETWORKS = {
+    "picture": ["digits", "--model", "resnet20_cifar", "--img-size", "32", "--no-compile"],
+    "words": ["pydocs", "--model", "gmlp_text_tiny"],
+    "cells": ["breast_cancer", "--model", "mlp"],
+    "sugar": ["diabetes", "--model", "mlp"],
+}
+
+
+def train(folder: Path, *names: str) -> None:
+    """Runs of a few steps."""
+    for name in names:
+        words = ["train", *NETWORKS[name], "--steps", "2", "--output", str(folder / name)]
+        subprocess.run([sys.executable, "-m", "weft", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[tuple[int, Path]]:
+    """The command, at a free port; yields the port and the file with all that it says."""
+    log = folder / "server.log"
+    command = [sys.executable, "-m", "weft", "serve", str(folder), "--port", "0", *words]
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        while not (found := re.search(r":(\d+)/", log.read_text())):
+            if process.poll() is not None:
+                raise SystemExit(log.read_text())
+            time.sleep(0.05)
+        yield int(found[1]), log
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def metric(port: int, name: str) -> float:
+    """The sum of a metric of the server over its labels."""
+    body = asyncio.run(one_by_one(port, request("GET", "/metrics"), 1))[0].body.decode()
+    return sum(float(found[1]) for found in re.finditer(rf"^{name}(?:{{.*}})? (\S+)$", body, re.MULTILINE))
+
+
+def part_fuzz(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Requests that mean harm; memory after each tenth of them."""
+    train(folder, *NETWORKS)
+    statuses: Counter[int] = Counter()
+    resident = []
+    with serving(folder) as (port, log):
+        for share in range(10):
+            kind = "own" if arguments.part == "fuzz" else "schemathesis"
+            statuses += fuzz(port, kind, list(NETWORKS), arguments.requests // 10, seed=share)
+            resident.append(metric(port, "process_resident_memory_bytes") / 2**20)
+            print(f"{sum(statuses.values())} answers, {resident[-1]:.0f} MiB", flush=True)
+        said = log.read_text()
+    bad = [status for status in statuses if (status >= 500 and status != 503) or status == 0]
+    growth = resident[-1] / resident[1] - 1
+    print(f"statuses {dict(sorted(statuses.items()))}; memory grew by {growth:.1%} from the second tenth on")
+    return not bad and "Traceback" not in said and growth < 0.1
+
+
+def latencies(answers: list[Answer], status: int) -> list[float]:
+    return sorted(answer.seconds for answer in answers if answer.status == status)
+
+
+def percentile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def part_load(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Twice the capacity."""
+    train(folder, "picture")
+    body = request("POST", "/models/picture", pictures(1)[0])
+    with serving(folder, "--max-queue", str(QUEUE), "--max-batch", str(BATCH)) as (port, _):
+        asyncio.run(capacity(port, body, 2 * BATCH, 2.0))  # loads the network
+        most = asyncio.run(capacity(port, body, 2 * BATCH, max(5.0, arguments.seconds / 10)))
+        before = metric(port, "weft_batch_seconds_sum"), metric(port, "weft_batch_size_sum")
+        answers, lost = asyncio.run(constant_rate(port, body, 2 * most, arguments.seconds))
+        computing, computed = (metric(port, "weft_batch_seconds_sum"), metric(port, "weft_batch_size_sum"))
+    served, refused = latencies(answers, 200), latencies(answers, 503)
+    share, service = len(served) / arguments.seconds / most, BATCH / most
+    bound = (QUEUE / BATCH + 2) * service
+    print(f"capacity {most:.0f}/s; asked {2 * most:.0f}/s: served {share:.1%} of the capacity, refused {len(refused)}")
+    compute = (computing - before[0]) / (computed - before[1]) * BATCH
+    print(f"a batch takes {service * 1e3:.0f} ms, of which {compute * 1e3:.0f} are computing")
+    half, most_of = (percentile(served, part) * 1e3 for part in (0.5, 0.99))
+    print(f"accepted: p50 {half:.0f} ms, p99 {most_of:.0f} ms (bound {bound * 1e3:.0f} ms)")
+    print(f"refused: p50 {percentile(refused, 0.5) * 1e3:.1f} ms, p99 {percentile(refused, 0.99) * 1e3:.1f} ms")
+    others = Counter(answer.status for answer in answers if answer.status not in (200, 503))
+    print(f"others: {dict(others) or 'none'}; not sent for want of a connection: {lost}")
+    return share >= 0.9 and percentile(served, 0.99) <= bound and not others
+
+
+def part_batching(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Throughput, many clients."""
+    train(folder, "picture")
+    body = request("POST", "/models/picture", pictures(1)[0])
+    found = {}
+    for size in (1, BATCH):
+        with serving(folder, "--max-batch", str(size), "--max-queue", "512") as (port, _):
+            asyncio.run(capacity(port, body, 2 * BATCH, 2.0))
+            found[size] = asyncio.run(capacity(port, body, 2 * BATCH, arguments.seconds))
+            print(f"--max-batch {size}: {found[size]:.0f}/s")
+    print(f"batching brings {found[BATCH] / found[1]:.2f} ×")
+    return found[BATCH] >= 2 * found[1]
+
+
+def part_overhead(folder: Path, arguments: argparse.Namespace) -> bool:
+    """One client, one picture at a time; the same picture in Python, in turns."""
+    import weft
+
+    train(folder, "picture")
+    picture = pictures(1)[0]
+    body, predictor = request("POST", "/models/picture", picture), weft.load(folder / "picture")
+    http, direct = [], []
+    with serving(folder) as (port, _):
+        asyncio.run(one_by_one(port, body, 50))
+        for _ in range(10):
+            http += [answer.seconds for answer in asyncio.run(one_by_one(port, body, arguments.requests // 10))]
+            for _ in range(arguments.requests // 10):
+                started = time.perf_counter()
+                predictor.predict_proba([picture])
+                direct.append(time.perf_counter() - started)
+    medians = [statistics.median(times) * 1e3 for times in (http, direct)]
+    print(f"over HTTP {medians[0]:.2f} ms, in Python {medians[1]:.2f} ms: overhead {medians[0] - medians[1]:.2f} ms")
+    return medians[0] - medians[1] <= 1.5
+
+
+PARTS: dict[str, Any] = {
+    "fuzz": part_fuzz,
+    "schema": part_fuzz,
+    "load": part_load,
+    "batching": part_batching,
+    "overhead": part_overhead,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--seconds", type=float, default=None)
+    parser.add_argument("--requests", type=int, default=None)
+    arguments = parser.parse_args()
+    arguments.seconds = arguments.seconds or (120.0 if arguments.part == "load" else 10.0)
+    arguments.requests = arguments.requests or (2000 if arguments.part == "overhead" else 10_000)
+    with tempfile.TemporaryDirectory() as folder:
+        met = PARTS[arguments.part](Path(folder), arguments)
+    print("met" if met else "NOT MET")
+    sys.exit(not met)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""A run computed by onnxruntime in the place of torch: exported when it is first wanted, and kept in the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from weft import __version__
+from weft.data.read.cache import Cache, digest
+from weft.export.graph import require_exporter
+from weft.export.onnx_export import graph_file, require_same
+from weft.export.parity import difference, trials
+from weft.networks.base.encoder import folder_digest
+from weft.networks.config import CARRIED
+from weft.training.inference.onnx_file import opened
+from weft.training.inference.predictor import Predictor, load
+
+ENTRY = "onnx"
+
+
+def onnx_predictor(run: Path) -> Predictor:
+    """The network of a run as `weft.load` gives it, in float32, with another engine below."""
+    require_exporter()
+
+    def build() -> dict[str, Tensor]:
+        predictor = load(run)
+        content = graph_file(predictor)
+        twin = Predictor(*opened(content, run))
+        require_same(*difference(predictor.network, twin.network, trials(predictor.network.config)))
+        return {ENTRY: torch.frombuffer(bytearray(content), dtype=torch.uint8)}
+
+    stored = Cache().get(cache_key(run), f"ONNX graph of {run.name}", build)[ENTRY]
+    return Predictor(*opened(np.asarray(stored).tobytes(), run))
+
+
+def cache_key(run: Path) -> str:
+    """The name of the entry: of the network's weights and configuration, its preprocessing, and an encoder below it."""
+    inputs = [run / name for name in ("preprocessor_config.json", "tokenizer.json", "tokenizer_config.json")]
+    below = folder_digest(run / CARRIED) if (run / CARRIED).is_dir() else ""
+    contents = [path.read_bytes() for path in inputs if path.is_file()]
+    return digest("onnx", __version__, torch.__version__, folder_digest(run), below, *contents)

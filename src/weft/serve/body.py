@@ -1,0 +1,121 @@
+"""The body of a request: read within limits of size, time and memory, and understood as JSON or as plain bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+
+from weft.serve.refusal import JSON, Refusal
+
+TOGETHER = 16  # times the largest body: what all bodies that are held at one moment may take
+
+
+@dataclass
+class Bodies:
+    """Reads bodies; `limit` bytes each, at most `seconds` long, and only so many bytes at a time."""
+
+    limit: int
+    seconds: float
+    held: int = 0
+
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """The bytes of a request; they count as held until the block is left."""
+        declared = self._declared(request)
+        share = self.limit if declared is None else declared
+        if self.held + share > TOGETHER * self.limit:
+            raise Refusal(503, "too many large requests are being read; try again in a moment", 1)
+        self.held += share
+        try:
+            yield await self._received(request)
+        finally:
+            self.held -= share
+
+    def _declared(self, request: Request) -> int | None:
+        """The length that the header states; refused where it is too much."""
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            raise Refusal(415, f"a body in the encoding {encoding[:40]} is not understood; send it as it is")
+        stated = request.headers.get("content-length")
+        if stated is not None and int(stated) > self.limit:  # the server has checked that it is a number
+            raise self._too_long()
+        return None if stated is None else int(stated)
+
+    async def _received(self, request: Request) -> bytes:
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > self.limit:
+                        raise self._too_long()
+                    parts.append(part)
+        except TimeoutError:
+            raise Refusal(408, f"the request was not complete after {self.seconds:g} seconds; send it faster") from None
+        except ClientDisconnect:
+            raise Refusal(400, "the client went away") from None
+        return b"".join(parts)
+
+    def _too_long(self) -> Refusal:
+        return Refusal(413, f"a request may have {self.limit:,} bytes and this one has more; send a smaller one")
+
+
+def media_type(request: Request) -> str:
+    """The content type without its parameters; empty where none is stated."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def is_json(request: Request, body: bytes) -> bool:
+    """Whether a body is to be read as JSON: it says so, or looks like it and is not said to be something else.
+
+    What curl sends is said to be a form where nobody told it better.
+    """
+    stated = media_type(request)
+    if stated == JSON or stated.endswith("+json"):
+        return True
+    return stated in ("", "application/x-www-form-urlencoded") and body.lstrip()[:1] == b"{"
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body."""
+    try:
+        found = json.loads(body.decode("utf-8"), parse_constant=_no_number)  # bytes would be taken as UTF-16 too
+        if b"\\ud" in body.lower():
+            json.dumps(found, ensure_ascii=False).encode()  # half a letter is no text
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"the body is not UTF-8 (byte {error.start}); send JSON in UTF-8") from error
+    except UnicodeEncodeError as error:
+        raise Refusal(422, "the body holds half of a letter, an escape \\ud… alone; send whole letters") from error
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refusal(400, f'the body is no JSON ({why[:200]}); send an object such as {{"inputs": …}}') from error
+    if not isinstance(found, dict):
+        raise Refusal(422, 'the body is JSON but no object; send one such as {"inputs": …}')
+    return found
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number in JSON")
+
+
+def known_fields(content: dict[str, Any], *names: str) -> None:
+    """Refuse fields that mean nothing here: a misspelt one would be ignored in silence."""
+    unknown = [name for name in content if name not in names]
+    if unknown:
+        raise Refusal(422, f"there is no field {unknown[0][:60]!r}; there are {', '.join(names)}")
+
+
+def whole_number(content: dict[str, Any], name: str, default: int) -> int:
+    """A field that counts something, at least 1."""
+    value = content.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise Refusal(422, f"{name} must be a whole number of at least 1")
+    return value

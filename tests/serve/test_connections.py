@@ -1,0 +1,216 @@
+"""Clients that are slow, rude or many, seen from a socket; and how the server ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.serve import app as app_module
+from weft.serve import connections
+from weft.serve import models as models_module
+from weft.serve.body import Bodies
+from weft.serve.config import ServeConfig
+
+Serve = Callable[[ServeConfig], Any]
+
+
+def connect(address: str) -> socket.socket:
+    host, port = address.split(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def rest(line: socket.socket) -> bytes:
+    """All that still comes until the other side closes."""
+    found = b""
+    try:
+        while part := line.recv(65536):
+            found += part
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def request(path: str, body: bytes = b"", *headers: str) -> bytes:
+    method = "POST" if body else "GET"
+    lines = [f"{method} {path} HTTP/1.1", "host: localhost", f"content-length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nhost: localhost\r\nx-slow: "])
+def test_who_does_not_say_what_he_wants_is_cut_off(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(connections, "ASKING", 0.2)
+    with serve(ServeConfig(folders=(runs,))) as address, connect(address) as line:
+        line.sendall(sent)
+        assert rest(line) == b""
+
+
+def test_who_asks_a_second_time_slowly_is_cut_off_too(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(ServeConfig(folders=(runs,))) as address, connect(address) as line:
+        line.sendall(request("/livez"))
+        while not line.recv(65536).endswith(b"ok\n"):
+            pass
+        monkeypatch.setattr(connections, "ASKING", 0.2)
+        line.sendall(b"GET /live")
+        assert rest(line) == b""
+
+
+def test_a_body_that_never_ends_is_given_up(runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "Bodies", lambda limit, seconds: Bodies(limit, 0.2))
+    with serve(ServeConfig(folders=(runs,))) as address, connect(address) as line:
+        line.sendall(request("/models/words", b"x" * 50).replace(b"length: 50", b"length: 99"))
+        assert b" 408 " in line.recv(65536)
+
+
+def test_long_headers_and_nonsense_are_refused(address: str) -> None:
+    for sent, status in (
+        (request("/livez", b"", "connection: close", "x-long: " + "y" * 40_000), b"431"),
+        (request("/livez?" + "y" * 40_000, b"", "connection: close"), b"431"),
+        (request("/livez", b"", "connection: close", *("x: y" for _ in range(200))), b"431"),
+        (request("/livez", b"", "x-long: " + "y" * 400_000), b"400"),
+        (b"\0\1\2\3\r\n\r\n", b"400"),
+        (b"GET http://[ HTTP/9\r\n\r\n", b"400"),
+    ):
+        with connect(address) as line:
+            line.sendall(sent)
+            assert rest(line).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_refused_upload_is_read_to_its_end_so_that_the_client_sees_why(runs: Path, serve: Serve) -> None:
+    with serve(ServeConfig(folders=(runs,), max_body=1000)) as address:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://{address}/models/digits", b"x" * 3_000_000, timeout=30)
+        assert refused.value.code == 413 and b"1,000 bytes" in refused.value.read()
+
+
+def held_up(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[int]]:
+    """Networks that answer only when they are let; the sizes of the batches they were asked."""
+    whole, free, sizes = models_module.outputs_of, threading.Event(), []
+
+    def outputs_of(engine: Any) -> Any:
+        compute = whole(engine)
+
+        def slow(raws: list[Any]) -> Any:
+            sizes.append(len(raws))
+            free.wait(30)
+            return compute(raws)
+
+        return slow
+
+    monkeypatch.setattr(models_module, "outputs_of", outputs_of)
+    return free, sizes
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "nothing happened for two minutes"
+        time.sleep(0.01)
+
+
+def in_progress(address: str, token: str = "") -> float:
+    asked = urllib.request.Request(f"http://{address}/metrics", headers={"authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        found = re.search(rb"^weft_requests_in_progress (\S+)", answer.read(), re.MULTILINE)
+    assert found
+    return float(found[1]) - 1  # this request is one of them
+
+
+def test_nothing_is_computed_for_a_client_that_went_away(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, sizes = held_up(monkeypatch)
+    heard, lost = [], connections.Connection.connection_lost
+
+    def connection_lost(self: connections.Connection, error: Exception | None) -> None:
+        heard.append(self.scope and self.scope["path"])
+        lost(self, error)
+
+    monkeypatch.setattr(connections.Connection, "connection_lost", connection_lost)
+    with serve(ServeConfig(folders=(runs,))) as address:
+        first = connect(address)
+        first.sendall(request("/models/words", b"red", "content-type: text/plain"))
+        until(lambda: len(sizes) == 1)
+        with connect(address) as line:
+            line.sendall(request("/models/words", b"green", "content-type: text/plain"))
+            until(lambda: in_progress(address) == 2)
+        until(lambda: "/models/words" in heard)
+        free.set()
+        assert first.recv(65536).startswith(b"HTTP/1.1 200")
+        first.close()
+        until(lambda: in_progress(address) == 0)
+    assert sizes == [1]
+
+
+def test_overload_is_refused_at_once_and_the_accepted_are_answered(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, sizes = held_up(monkeypatch)
+
+    def ask(address: str) -> tuple[int, str | None]:
+        try:
+            with urllib.request.urlopen(f"http://{address}/models/words", b'{"inputs": "red"}', timeout=30) as answer:
+                return answer.status, None
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.headers["retry-after"]
+
+    with serve(ServeConfig(folders=(runs,), max_queue=6, max_batch=4)) as address, ThreadPoolExecutor(20) as pool:
+        asked = [pool.submit(ask, address) for _ in range(20)]
+        until(lambda: sum(one.done() for one in asked) == 14)  # refused while the network has not answered anyone
+        free.set()
+        answers = [one.result() for one in asked]
+    assert answers.count((200, None)) == 6 and sum(status == 503 for status, _ in answers) == 14
+    assert all(again and int(again) >= 1 for status, again in answers if status == 503)
+    assert max(sizes) <= 4
+
+
+def test_a_network_too_slow_is_given_up(runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    free, _ = held_up(monkeypatch)
+    with serve(ServeConfig(folders=(runs,), timeout=0.3)) as address:
+        with pytest.raises(urllib.error.HTTPError) as late:
+            urllib.request.urlopen(f"http://{address}/models/words", b'{"inputs": "red"}', timeout=30)
+        free.set()
+        assert late.value.code == 503 and b"in time" in late.value.read() and late.value.headers["retry-after"]
+
+
+def test_the_command_serves_and_ends_when_told_to_with_everything_answered(runs: Path) -> None:
+    token = "a-token-for-this-test"
+    command = [sys.executable, "-m", "weft", "serve", str(runs), "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "WEFT_TOKEN": token}
+    )
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://([\d.:]+)/", process.stdout.readline())
+        assert found
+        address = found[1]
+        with connect(address) as line:
+            head = request("/models/words", b"red", "content-type: text/plain", f"authorization: Bearer {token}")
+            line.sendall(head[:-1])  # the last letter comes after the signal
+            until(lambda: in_progress(address, token) == 1)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            line.sendall(head[-1:])
+            assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        said = process.communicate(timeout=60)[0]
+        assert process.returncode == 0 and "Traceback" not in said and token not in said, said
+    finally:
+        process.kill()
+        process.wait()
