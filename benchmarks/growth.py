@@ -134,7 +134,7 @@ def draw() -> None:
         "# How cost grows",
         "",
         f"`python benchmarks/growth.py run --threads {known['threads']}` on {known['processor']}: one quantity grows",
-        f"by two decades, the others stay at {', '.join(f'{value} {what}' for what, value in START.items())}.",
+        f"by two decades, the others stay at {', '.join(f'{what} {value}' for what, value in START.items())}.",
         "Exponents of growth over the larger half of the values.",
         "",
         "![Seconds of a training step as each quantity grows](growth.svg)",

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 import weft
+from weft.networks import listing
 
 ROOT = f"{Path(weft.__file__).resolve().parent}/"
 COMMAND = ["train", "digits", "--model", "mixer_nano_p4_32", "--network", "patch_size=2", "img_size=8", "--steps", "3"]
@@ -96,6 +97,8 @@ def follow(words: list[str]) -> Walk:
 
 
 def main() -> None:
+    weft.list_models()  # its file in the cache is written now: the first run after a change reads every family
+    listing.listing.cache_clear()
     with tempfile.TemporaryDirectory() as folder:
         walk = follow(sys.argv[1:] or [*COMMAND, "--output", f"{folder}/run"])
     crossings = walk.crossings()

@@ -51,6 +51,7 @@ class Line(asyncio.Protocol):
         place = head.lower().find(b"content-length: ")
         length = int(head[place + 16 :].partition(b"\r\n")[0]) if place >= 0 else 0
         if len(body) >= length:
+            self.open = self.open and b"connection: close" not in head.lower()
             self._done(int(head[9:12]), body)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -46,10 +46,12 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'weft' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_PUBLIC[name]), name)
+if not TYPE_CHECKING:  # for a type checker, a name that is not above is an error
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'weft' has no attribute {name!r}; it has {', '.join(__all__)}")
+        return getattr(import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

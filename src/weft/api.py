@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from weft.errors import Interrupted, WeftError, nearest
 
@@ -86,9 +86,10 @@ def compare(
 ) -> Comparison:
     """Compare networks at equal budget: `weft.compare("photos/", ["resnet18", "vit_nano_p4_32"], seeds=5)`.
 
-    `source` is as for `train`, `models` are names or a preset (families, mixers, gates, sizes), and settings are the
-    flags of `weft compare`. What is finished in the folder `output` (by default one below comparisons/ that is the
-    source's own) is not run again. Works in a notebook and in a script without `if __name__ == "__main__"`.
+    `source` is as for `train`; `models` are names, families ("resnet"), classes of your own, or a preset (families,
+    mixers, gates, sizes); settings are the flags of `weft compare`. What is finished in the folder `output` (by
+    default one below comparisons/ that is the source's own) is not run again. Works in a notebook and in a script
+    without `if __name__ == "__main__"`.
     """
     from weft.studies.compare.config import ComparisonConfig
 
@@ -355,7 +356,11 @@ class Leaderboard(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         return self.rows[place]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

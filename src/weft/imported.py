@@ -99,7 +99,7 @@ def _imported(name: str, what: str) -> Any:
         raise WeftError(
             f"{what} {name}: {error}; install its package, or put the folder that holds it on PYTHONPATH"
         ) from error
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything, and a script may end itself
         why = f"{type(error).__name__}: {error}"
         raise WeftError(f"{what} {name}: {module_name} cannot be imported ({why}); mend it") from error
     if not hasattr(module, attribute):

@@ -66,7 +66,7 @@ def test_predictions_of_the_file_are_those_of_the_run(
             )
 
 
-def test_eight_bits_are_a_third_of_the_size_with_their_loss_measured(
+def test_eight_bits_come_with_their_loss_on_the_test_split(
     digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = export(capsys, digits, "--onnx", "--output", tmp_path / "whole.onnx")

@@ -60,6 +60,28 @@ class Broken(nn.Module):
     def __init__(self, num_classes):
         raise OSError("the disk is full")
 
+class Fails(Net):
+    def forward(self, x):
+        return self.conv(x[:, :, 99])
+
+class Flat(nn.Module):
+    def forward(self, x):
+        return x[:, 0, :10]
+
+class Constant(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.classes = num_classes
+    def forward(self, x):
+        return x.mean((1, 2, 3))[:, None].repeat(1, self.classes)
+
+class Lazy(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.layers = nn.Sequential(nn.LazyConv2d(4, 3), nn.Flatten(), nn.LazyLinear(num_classes))
+    def forward(self, x):
+        return self.layers(x)
+
 number = 3
 """
 TOKENS = "mixer_pico_p4_32"
@@ -114,6 +136,17 @@ def test_a_name_is_given_once(mean: type[nn.Module], name: str) -> None:
         register_mixer(name)(nn.Identity)
 
 
+def test_a_mixer_that_returns_no_tokens_is_refused(outside: str) -> None:
+    with pytest.raises(WeftError, match=r"makes \(1, 10\) of \(1, 64, 64\)"):
+        create_model(TOKENS, mixer=f"{outside}:Flat")
+
+
+def test_a_network_that_fails_is_not_described(outside: str) -> None:
+    trust(f"{outside}:Fails")
+    with pytest.raises(WeftError, match="fails on images"):
+        describe(configured(f"{outside}:Fails"))
+
+
 def test_what_cannot_be_a_mixer_is_refused() -> None:
     with pytest.raises(WeftError, match=r"nn\.Module"):
         register_mixer("some_function")(lambda x: x)  # type: ignore[type-var]
@@ -162,11 +195,20 @@ def test_a_network_may_be_an_import_string(outside: str) -> None:
         ("NoClasses", "num_classes"),
         ("Broken", "disk is full"),
         ("Wrong", "batch, classes"),
+        ("Fails", "fails on images of 3 × 32 × 32: IndexError"),
+        ("Constant", "no parameter"),
     ],
 )
 def test_a_class_that_does_not_do_is_answered(outside: str, name: str, said: str) -> None:
     with pytest.raises(WeftError, match=said):
         create_model(f"{outside}:{name}")(torch.zeros(1, 3, 32, 32))
+
+
+def test_lazy_layers_learn_their_sizes_from_the_images_of_the_run(outside: str) -> None:
+    network = create_model(f"{outside}:Lazy", num_classes=7, in_chans=1, img_size=8)
+    assert network(torch.randn(2, 1, 8, 8)).shape == (2, 7) and network.training
+    assert total_parameters(network.config) == 4 * 9 + 4 + 4 * 36 * 7 + 7
+    assert total_macs(network.config) == 36 * 9 * 4 + 4 * 36 * 7, "the images that settled the sizes are not counted"
 
 
 def test_a_module_that_is_not_there_is_answered() -> None:

@@ -548,7 +548,9 @@ class TextTokensConfig(TokenConfig, TextConfig):
         if self.gate_weight == "toeplitz2d":
             raise WeftError("text has no second dimension; use gate_weight='toeplitz'")
         if self.depth == 0 and self.encoder is None:
-            raise WeftError("a network without blocks knows words but no texts; depth=0 needs a trained encoder below")
+            raise WeftError(
+                "depth=0 needs an `encoder`: a network without blocks has nothing that relates words to each other"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

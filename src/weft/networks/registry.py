@@ -213,7 +213,7 @@ MIXERS: dict[str, type[nn.Module]] = {}  # those of the families that are loaded
 
 
 def register_mixer(name: str) -> Callable[[Kind], Kind]:
-    """Make a class the mixer of some name, for `mixer=` everywhere; nn/mixers.py says what a mixer is.
+    """Make a class the mixer of some name, for `mixer=` everywhere; `GIVEN` in nn/blocks.py is what it may ask for.
 
     ```
     @weft.register_mixer("fourier")

@@ -6,7 +6,6 @@ stream of events stops then.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -84,8 +83,3 @@ def add_refusals(app: FastAPI) -> None:
     async def invalid(request: Request, problem: RequestValidationError) -> Response:
         first = problem.errors()[0]
         return error(422, f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}")
-
-    @app.exception_handler(MemoryError)
-    async def full(request: Request, problem: MemoryError) -> Response:
-        print("weft: memory was short for a request", file=sys.stderr)
-        return error(503, "the server has not enough memory for this now; send less, or later", {"retry-after": "5"})

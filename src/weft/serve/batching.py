@@ -135,15 +135,21 @@ class Batcher:
             job = asyncio.get_running_loop().run_in_executor(self.executor, self.compute, [one.raw for one in batch])
             answers = await job
         except Exception as error:
-            for one in batch:
-                if not one.answer.done():
-                    one.answer.set_exception(error)
+            await self._fail(batch, error)
             return
         self.service = time.perf_counter() - started
         self.observer.batch(len(batch), self.service)
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.done():
                 one.answer.set_result(answer)
+
+    async def _fail(self, batch: list[Waiting], error: Exception) -> None:
+        """Of several, each is computed once more alone: what one of them is to blame for costs nobody else."""
+        if len(batch) > 1:
+            for one in batch:
+                await self._answer([one])
+        elif not batch[0].answer.done():
+            batch[0].answer.set_exception(error)
 
 
 def overrun() -> Refusal:

@@ -85,7 +85,7 @@ def is_json(request: Request, body: bytes) -> bool:
 def parsed(body: bytes) -> dict[str, Any]:
     """The JSON object of a body."""
     try:
-        found = json.loads(body, parse_constant=_no_number)
+        found = json.loads(body.decode("utf-8"), parse_constant=_no_number)  # bytes would be taken as UTF-16 too
         if b"\\ud" in body.lower():
             json.dumps(found, ensure_ascii=False).encode()  # half a letter is no text
     except UnicodeDecodeError as error:

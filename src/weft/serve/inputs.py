@@ -169,8 +169,10 @@ class Inputs:
 
     def _require_modest(self, height: int, width: int) -> None:
         """Refuse too many pixels, also those of a long and narrow picture when its short side has been enlarged."""
+        if min(height, width) < 1:
+            raise Refusal(422, f"a picture of {width} × {height} has no pixels; send another")
         side = cast(ImageTransform, self.transform).resized
-        enlarged = side * side * max(height, width) / max(1, min(height, width))
+        enlarged = side * side * max(height, width) / min(height, width)
         if max(height * width, enlarged) > self.max_pixels:
             raise Refusal(413, f"a picture of {width} × {height} is too large; {self.max_pixels:,} pixels are allowed")
 

@@ -124,9 +124,9 @@ class Models:
 
     async def get(self, name: str) -> Model:
         """The network of a run, loaded if it is not; what has been trained further is loaded anew."""
-        kept, now = self._kept.get(name), asyncio.get_running_loop().time()
-        if kept is None or kept.trusted_until < now:
-            kept = self._fresh(name, now)
+        kept = self._kept.get(name)
+        if kept is None or kept.trusted_until < asyncio.get_running_loop().time():
+            kept = self._current(name, *await asyncio.to_thread(self._on_disk, name))
         self._kept.move_to_end(name)
         try:
             return kept.loading.result() if kept.loading.done() else await self._awaited(kept.loading)
@@ -135,16 +135,19 @@ class Models:
             why = brief(error).replace(str(kept.entry.path), kept.entry.name)
             raise Refusal(404, f"the network of {kept.entry.name} cannot be used: {why}") from error
 
-    def _fresh(self, name: str, now: float) -> Kept:
-        """What is kept under a name, after a look at the disk."""
+    def _on_disk(self, name: str) -> tuple[Entry, int]:
+        """The run of a name, and when its weights were written; folders may be many, so not on the loop."""
         entry = self.entry(name)
-        changed = (entry.path / WEIGHTS).stat().st_mtime_ns
+        return entry, (entry.path / WEIGHTS).stat().st_mtime_ns
+
+    def _current(self, name: str, entry: Entry, changed: int) -> Kept:
+        """What is kept under a name, or else is loaded from here on."""
         kept = self._kept.get(name)
         if kept is None or (kept.changed, kept.entry.path) != (changed, entry.path):
             self._require_room()
             kept = self._kept[name] = Kept(entry, changed, asyncio.create_task(self._load(entry)))
             self._let_go()
-        kept.trusted_until = now + TRUSTED
+        kept.trusted_until = asyncio.get_running_loop().time() + TRUSTED
         return kept
 
     async def _awaited(self, loading: asyncio.Task[Model]) -> Model:
@@ -191,6 +194,11 @@ def outputs_of(engine: Engine) -> Callable[[list[Any]], Outputs]:
     """What computes a batch."""
 
     def compute(raws: list[Any]) -> Outputs:
-        return np.asarray(engine.outputs(raws, batch_size=len(raws)))
+        try:
+            return np.asarray(engine.outputs(raws, batch_size=len(raws)))
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+                raise
+            raise Refusal(503, "the server has not enough memory for this now; send less, or later", 5) from error
 
     return compute

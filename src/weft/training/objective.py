@@ -1,4 +1,4 @@
-"""What is minimised (F3): the sum of example losses over a count, both global, whatever the number of processes.
+"""What is minimised: the sum of example losses over a count, both global, whatever the number of processes.
 
 A micro-batch contributes `share(...)`: its sum over the count of the whole batch. Shares of all micro-batches and
 ranks add up to the loss of the batch, so their gradients add up to its gradient.

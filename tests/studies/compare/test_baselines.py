@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from weft.training.baseline import hog, run_baseline
+from weft.training.baseline import hog, run_baseline, seconds_per_row
 from weft.training.config import RunConfig
 from weft.training.run.inputs import open_data
 from weft.training.storage.record import read_predictions
@@ -42,3 +43,14 @@ def test_text_and_numbers_have_baselines_too(tmp_path: Path):
     assert fitted(str(tmp_path / "films.csv"), "tfidf+logistic", tmp_path / "a")["metrics"]["accuracy"] == 1.0
     assert fitted("diabetes", "logistic", tmp_path / "b")["metrics"]["r2"] > 0.3
     assert fitted("breast_cancer", "logistic", tmp_path / "c")["metrics"]["accuracy"] > 0.93
+
+
+def test_a_few_rows_tell_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch):
+    source, transform = open_data(RunConfig(source="digits", model="hog+logistic"))
+    assert 0 < seconds_per_row(source, transform) < 1
+    monkeypatch.setattr("weft.training.baseline.best_model", refuse)
+    assert seconds_per_row(source, transform) == 0.0, "one class among the rows tells nothing"
+
+
+def refuse(*arguments: object, **options: object) -> None:
+    raise ValueError("one class only")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
+from pathlib import Path
 
 import pytest
 
 from studies.fabricated import facts
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Facts, make_candidates
+from weft.studies.compare.comparison import budget_words
+from weft.studies.compare.config import ComparisonConfig
 
 TEXT = Facts("pydocs", "text", "classes", 14, "x", 3000, {"vocab_size": 8192, "max_length": 128})
 VECTOR = Facts("cancer", "vector", "binary", 1, "x", 400, {"in_features": 30})
@@ -37,6 +41,38 @@ def test_vectors_have_no_tokens_to_mix():
 def test_a_network_for_other_inputs_is_refused_by_what_it_takes(where: Facts, name: str):
     with pytest.raises(WeftError, match=f"{name} takes .* holds {where.modality} inputs; networks for them: "):
         make_candidates(where, name, "none", None)
+
+
+def test_a_family_is_named_by_its_short_name_too():
+    for where, names in ((facts(), "resnet,vit"), (TEXT, "bert,gmlp_text_tiny")):
+        made = make_candidates(where, names, "none", None, with_controls=False, classical=False)
+        assert [candidate.name for candidate in made] == names.split(",")
+    with pytest.raises(WeftError, match="no network or preset 'bert'"):
+        make_candidates(facts(), "bert", "none", None)
+
+
+def test_a_network_of_the_users_own_enters_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    code = """
+    import torch
+    class Net(torch.nn.Linear):
+        def __init__(self, num_classes, in_chans):
+            super().__init__(8, num_classes)
+        def forward(self, x):
+            return super().forward(x.mean((1, 2)))
+    """
+    (tmp_path / "own_candidate.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("WEFT_TRUST_MODULES", "own_candidate")
+    notes: list[str] = []
+    where = Facts("digits", "image", "classes", 10, "x", 1437, {"img_size": (8, 8), "in_chans": 1})
+    made = make_candidates(where, "mlp,own_candidate:Net", "params", None, classical=False, notes=notes)
+    counts = {candidate.name: candidate.count["params"] for candidate in made}
+    assert counts["own_candidate:Net"] == 90 and counts["mlp"] == pytest.approx(50_000, rel=0.03)
+    assert [note for note in notes if "own_candidate" in note] == [
+        "own_candidate:Net is not weft's and cannot be sized: it enters as it is, with 90 parameters"
+    ]
+    assert budget_words(ComparisonConfig(source="digits"), made).endswith("parameters each, within 3 %")
+    assert budget_words(ComparisonConfig(source="digits"), made[1:2]) == "each as it is"
 
 
 @pytest.mark.parametrize("where", [facts(), TEXT], ids=["image", "text"])

@@ -1,4 +1,4 @@
-"""Masked-language modelling's question: which tokens are to be guessed, and what stands in their place (A4).
+"""Masked-language modelling's question: which tokens are to be guessed, and what stands in their place.
 
 A function of (stream, example, position) alone: whichever rank or worker asks, the same tokens are hidden.
 """

@@ -1,4 +1,4 @@
-"""From the documents of a role to the sequences that a network reads: packed, a document each, or pairs (A4).
+"""From the documents of a role to the sequences that a network reads: packed, a document each, or pairs.
 
 All answer `rows(stream, index)`: the ids, segments and label of some sequences. `stream` names the noise that tears
 pairs apart (data/batch/noise.py); the other two forms need none.

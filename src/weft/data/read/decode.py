@@ -41,7 +41,10 @@ def decode(data: bytes, channels: int = 3, max_pixels: int = 50_000_000, side: i
         pixels = _decode_jpeg(data, channels, max_pixels, side)
         if pixels is not None:
             return torch.from_numpy(pixels).permute(2, 0, 1)
-    return _to_tensor(_decode_pillow(data, max_pixels), channels)
+    try:
+        return _to_tensor(_decode_pillow(data, max_pixels), channels)
+    except (ValueError, OSError) as error:  # colours that Pillow reads and cannot convert
+        raise BadImage(f"the image cannot be converted ({_reason(error)})") from error
 
 
 def header(data: bytes) -> tuple[int, int]:

@@ -46,7 +46,9 @@ def recognise(inputs: Any) -> Examples:
 
 def rows_of(inputs: Any) -> Any:
     """The inputs one by one: a list, an array of numbers, or what else can be walked through as it is."""
-    if isinstance(inputs, str | bytes | os.PathLike) or type(inputs) is dict or is_pillow(inputs):
+    if type(inputs) is dict:
+        raise WeftError("a dictionary of columns is no table; make one of it, pandas.DataFrame(…) or pyarrow.table(…)")
+    if isinstance(inputs, str | bytes | os.PathLike) or is_pillow(inputs):
         raise WeftError(f"several inputs are expected, this is one ({type(inputs).__name__}); put it into a list")
     if hasattr(inputs, "to_pydict"):  # pyarrow's tables
         return list(zip(*inputs.to_pydict().values(), strict=True))
@@ -56,7 +58,8 @@ def rows_of(inputs: Any) -> Any:
     if hasattr(found, "__array__"):
         found = np.asarray(found)
         return found.tolist() if found.dtype.kind in "OUT" else found
-    return list(found) if isinstance(found, tuple) else found
+    lazy = isinstance(found, Sequence) and not isinstance(found, list)  # a tuple, or a column of `datasets`
+    return list(found) if lazy else found
 
 
 def is_missing(value: Any) -> bool:

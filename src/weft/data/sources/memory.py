@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from weft import disk
 from weft.data.read.cache import Cache, digest, digest_files
-from weft.data.sources.arrays import Examples, is_missing, recognise, rows_of
+from weft.data.sources.arrays import Examples, alike, is_missing, is_picture, listed, recognise, rows_of
 from weft.data.sources.arrow import pixel_bytes
 from weft.data.sources.columns import STATED
 from weft.errors import WeftError
@@ -102,7 +102,7 @@ def tables_of(inputs: Any, targets: Any = None) -> dict[str, pa.Table]:
 
 
 def is_dataset(value: Any) -> bool:
-    """A Dataset of the library `datasets`."""
+    """A Dataset of the library `datasets`; not one of its columns, which has `features` alone."""
     return hasattr(value, "features") and hasattr(value, "with_format")
 
 
@@ -117,7 +117,7 @@ def is_table(value: Any) -> bool:
 
 def is_item_dataset(value: Any) -> bool:
     """A Dataset as torch has them: an item (input, target) for each number. Lists, arrays and columns are none."""
-    if isinstance(value, list | tuple | dict | str | bytes) or hasattr(value, "convert"):
+    if isinstance(value, Sequence | dict) or hasattr(value, "convert"):
         return False
     return not any(hasattr(value, name) for name in ("__array__", "to_numpy", "to_pylist"))
 
@@ -130,6 +130,9 @@ def of_dataset(dataset: Any) -> pa.Table:
         if pa.types.is_struct(field.type) and {part.name for part in field.type} == {"bytes", "path"}:
             images = [image_bytes(cell) for cell in table.column(place).to_pylist()]
             table = table.set_column(place, field.name, pa.array(images, pa.binary()))
+        elif isinstance(field.type, pa.BaseExtensionType):  # Array2D, Array3D: nested lists of one shape
+            arrays = [None if cell is None else np.asarray(cell) for cell in table.column(place).to_pylist()]
+            table = table.set_column(place, field.name, pictures(arrays))
     return table.replace_schema_metadata(dataset.features.arrow_schema.metadata)
 
 
@@ -163,7 +166,17 @@ def column_of(column: Any) -> pa.Array:
     values = rows_of(column)
     if isinstance(values, np.ndarray):
         return pa.array(values)
-    return plain([None if is_missing(value) else value for value in values])
+    values = [None if is_missing(value) else value for value in values]
+    return pictures(values) if any(map(is_picture, values)) else plain(values)
+
+
+def pictures(values: list[Any]) -> pa.Array:
+    """A column of images in memory, arrays or Pillow's; nothing where one is missing."""
+    rows = [row for row, value in enumerate(values) if value is not None]
+    cells: list[bytes | None] = [None] * len(values)
+    for row, image in zip(rows, alike(listed([values[row] for row in rows])), strict=True):
+        cells[row] = pixel_bytes(image)
+    return pa.array(cells, pa.binary())
 
 
 def of_items(dataset: Any) -> pa.Table:
@@ -181,6 +194,8 @@ def of_items(dataset: Any) -> pa.Table:
 
 def length_of(dataset: Any) -> int:
     """How many examples a Dataset has, or the sentence that it does not say so."""
+    if hasattr(dataset, "batch_sampler") and hasattr(dataset, "dataset"):
+        raise WeftError("a DataLoader makes batches, and weft makes its own; give the Dataset in it, loader.dataset")
     try:
         if hasattr(dataset, "__getitem__"):
             return len(dataset)

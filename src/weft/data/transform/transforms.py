@@ -35,7 +35,7 @@ Deviation = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class ImageTransform:
-    """Decode, resize the short side (antialiased bilinear, uint8), crop the centre, normalise each channel (F6)."""
+    """Decode, resize the short side (antialiased bilinear, uint8), crop the centre, normalise each channel."""
 
     size: Annotated[int, Field(ge=1, le=4096)]
     channels: Annotated[int, Field(ge=1, le=512)]
@@ -109,7 +109,7 @@ class ImageTransform:
 
 @dataclass(frozen=True)
 class VectorTransform:
-    """Rows of floats, each column shifted and scaled by the training split's mean and deviation (F6)."""
+    """Rows of floats, each column shifted and scaled by the training split's mean and deviation."""
 
     mean: tuple[Finite, ...]
     std: tuple[Deviation, ...]

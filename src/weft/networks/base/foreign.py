@@ -8,11 +8,16 @@ from `weft.nn.noise` make a resumed run drop what the first one did, torch's dro
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
+from weft import disk
 from weft.errors import WeftError
 from weft.imported import module_class
 from weft.networks.base.network import Network, check_image
@@ -30,6 +35,8 @@ class Foreign(Network):
     def __init__(self, config: ForeignConfig) -> None:
         super().__init__(config)
         self.net = construct(config)
+        if not any(parameter.requires_grad for parameter in self.net.parameters()):
+            raise WeftError(f"{config.model} has no parameter that could learn; give it a layer")
         number_streams(self)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,7 +78,31 @@ def construct(config: ForeignConfig) -> nn.Module:
         raise
     except Exception as error:
         raise WeftError(f"{config.model} cannot be made: {type(error).__name__}: {error}") from error
+    if any(is_lazy(parameter) for parameter in net.parameters()):
+        settle_sizes(net, config)
     return net
+
+
+def settle_sizes(net: nn.Module, config: ForeignConfig) -> None:
+    """Lazy layers of torch learn their sizes from the first images that they see: here from black ones."""
+    training = net.training
+    with torch.no_grad(), understood(config):
+        net.eval()(torch.zeros(2, config.in_chans, *config.img_size))
+    net.train(training)
+
+
+@contextmanager
+def understood(config: ForeignConfig) -> Iterator[None]:
+    """What a network raises for images of its size is a sentence."""
+    try:
+        yield
+    except (WeftError, MemoryError):
+        raise
+    except Exception as error:
+        size = " × ".join(map(str, (config.in_chans, *config.img_size)))
+        raise WeftError(
+            f"{config.model} fails on images of {size}: {type(error).__name__}: {disk.brief(error)}; mend its forward"
+        ) from error
 
 
 @cache
@@ -83,5 +114,5 @@ def count(config: ForeignConfig) -> tuple[int, int]:
     except WeftError:
         raise
     except Exception:
-        with seeded(0):  # nobody else's draws
+        with seeded(0), understood(config):  # nobody else's draws
             return counted(lambda: construct(config), shape, device="cpu")

@@ -14,6 +14,7 @@ from functools import cache, singledispatch
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from weft.errors import WeftError
 from weft.networks.config import (
     FilterNetConfig,
     ForeignConfig,
@@ -30,7 +31,7 @@ from weft.networks.config import (
 )
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from weft.nn.blocks import MixerContext
     from weft.nn.spatial import Layout
@@ -93,7 +94,22 @@ def mixer_cost(kind: Any, context: MixerContext) -> tuple[int, int]:
 def counted_mixer(kind: Any, context: MixerContext) -> tuple[int, int]:
     from weft.nn.blocks import make_mixer
 
-    return counted(lambda: make_mixer(kind, context), (context.tokens, context.dim))
+    def made() -> nn.Module:
+        mixer = make_mixer(kind, context)
+        mixer.register_forward_hook(lambda _, given, found: require_tokens(kind, given[0], found))
+        return mixer
+
+    return counted(made, (context.tokens, context.dim))
+
+
+def require_tokens(kind: Any, given: Tensor, found: Any) -> None:
+    """Refuse a mixer whose output is no tokens like those that it got."""
+    if getattr(found, "shape", None) != given.shape:
+        shape = f"a {type(found).__name__}" if not hasattr(found, "shape") else str(tuple(found.shape))
+        raise WeftError(
+            f"the mixer {kind.__name__} makes {shape} of {tuple(given.shape)}; let it return (batch, tokens, channels) "
+            "as it got them"
+        )
 
 
 def counted(make: Callable[[], nn.Module], shape: tuple[int, ...], device: str = "meta") -> tuple[int, int]:
@@ -102,9 +118,10 @@ def counted(make: Callable[[], nn.Module], shape: tuple[int, ...], device: str =
     from torch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
-    with torch.device(device), counter, torch.no_grad():
+    with torch.device(device), torch.no_grad():
         module = make().eval()
-        module(torch.zeros(1, *shape))
+        with counter:
+            module(torch.zeros(1, *shape))
     return sum(p.numel() for p in module.parameters()), counter.get_total_flops() // 2
 
 

@@ -65,6 +65,7 @@ class Description:
 
 def describe(config: NetworkConfig) -> Description:
     """Follow one example through the network of `config` on the meta device."""
+    passed = stages(config)  # a network from outside that cannot do its work is refused here
     with torch.device("meta"):
         network = build(config)
     example = example_input(config)
@@ -73,7 +74,7 @@ def describe(config: NetworkConfig) -> Description:
         Row(
             stage, count_parameters(network, stage.module), None if counts is None else macs_below(counts, stage.module)
         )
-        for stage in stages(config)
+        for stage in passed
     ]
     weights = BYTES * sum(row.counted_parameters for row in rows)
     return Description(

@@ -6,7 +6,6 @@ No torch here: a candidate is a name in the registry with changes to its configu
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -133,19 +132,21 @@ def chosen(facts: Facts, models: str) -> list[tuple[str, str, Changes]]:
             raise WeftError(f"{facts.name} holds vectors, which have no tokens to mix; use --models families")
         return list(PRESETS[models](facts))
     names = [name.strip() for name in models.split(",") if name.strip()]
+    members = {name: (name, model, changes) for name, model, changes in families(facts)}
     for name in names:
-        if name not in REGISTRY and not is_import_string(name):
-            known = [*PRESETS, *REGISTRY]
+        if name not in REGISTRY and name not in members and not is_import_string(name):
+            known = [*PRESETS, *members, *REGISTRY]
             raise WeftError(f"there is no network or preset {name!r}; {nearest(name, known)} `weft models` lists all")
-        if REGISTRY[name].input != facts.modality and (name != "mlp" or facts.modality == "text"):
-            fitting = ", ".join(model for _, model, _ in families(facts))
+        taken = facts.modality if name in members else configured(name).input
+        if taken != facts.modality:
+            fitting = ", ".join(model for _, model, _ in members.values())
             raise WeftError(
-                f"{name} takes {REGISTRY[name].input} inputs, but {facts.name} holds {facts.modality} inputs; "
+                f"{name} takes {taken} inputs, but {facts.name} holds {facts.modality} inputs; "
                 f"networks for them: {fitting}"
             )
     if not names or len(set(names)) < len(names):
         raise WeftError(f"--models takes different names separated by commas, or a preset, not {models!r}")
-    return [(name, name, {}) for name in names]
+    return [members.get(name, (name, name, {})) for name in names]
 
 
 def controls(facts: Facts) -> list[tuple[str, str, Changes]]:
@@ -182,7 +183,10 @@ def make_candidates(
                 told.append(f"left out: {error}")
                 continue
             candidates.append(made)
-            if amount and match in MEASURES and abs(made.count[match] / amount - 1) > TOLERANCE:
+            if match in MEASURES and is_import_string(model):
+                words = f"{made.count[match]:,} {MEASURES[match][1]}"
+                told.append(f"{made.name} is not weft's and cannot be sized: it enters as it is, with {words}")
+            elif amount and match in MEASURES and abs(made.count[match] / amount - 1) > TOLERANCE:
                 told.append(f"{made.name} has {made.count[match]:,} {MEASURES[match][1]}: the nearest to {amount:,.0f}")
     if refusals and not any(candidate.group != "control" for candidate in candidates):
         raise refusals[0]
@@ -197,11 +201,8 @@ def make_candidate(
     """One network, sized to the data and to the budget; `network` holds what differs from the named size."""
     try:
         named = fit_to(facts, model, changes)
-        if isinstance(named, ForeignConfig) and match in MEASURES:
-            warnings.warn(f"{name} is not weft's and cannot be sized; it enters as it is", stacklevel=2)
-            config: NetworkConfig = named
-        else:
-            config = solve(named, match, budget) if match in MEASURES and budget else named
+        sized = match in MEASURES and budget and not isinstance(named, ForeignConfig)
+        config = solve(named, match, budget) if sized and budget else named
     except Unmatched as error:
         raise WeftError(f"{name} {error}") from error
     except WeftError as error:

@@ -33,7 +33,8 @@ class ComparisonConfig:
     source: Positional[str] = "digits"
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     models: str = "families"
-    """Names of networks separated by commas, or a preset: families, mixers, gates or sizes."""
+    """Networks separated by commas (names, families such as resnet, package.module:Class), or a preset: families,
+    mixers, gates or sizes."""
     match: Literal["time", "params", "macs", "none"] | None = None
     """Quantity held equal: training time, parameters, multiply-adds, or nothing; by default the time, for the embedded
     sources the parameters."""
@@ -47,7 +48,7 @@ class ComparisonConfig:
     """Runs of each candidate; below 5, verdicts that claim a difference are called preliminary."""
     trials: Natural | None = None
     """Learning rates tried for each candidate in a quarter of a run each; by default 3, for the embedded sources 0.
-    Where time is held equal: rates and sizes, by successive halving, by default 6."""
+    Where time is held equal: rates, sizes and image sides, by successive halving, by default 6."""
     epochs: Positive | None = None
     """Passes over the training split; by default 10 and at least 300 steps, for the embedded sources 200 steps."""
     steps: Count | None = None
@@ -63,6 +64,11 @@ class ComparisonConfig:
     """Further trained networks to include: run folders, folders or files of weights, or hub:NAME."""
     jobs: Count | None = None
     """Runs side by side; by default what is measured to be fastest, and one on each core where a time is given."""
+    on: str | None = None
+    """Where runs are computed: ray, or ray:HOST:PORT, for a Ray cluster that shares the output folder; by default on
+    this machine."""
+    reuse: tuple[str, ...] = ()
+    """Folders of studies, comparisons or runs: finished runs there that were asked for the same are taken over."""
     learning_curve: bool = False
     """Also train on 10 and 30 % of the training rows."""
     reading: ReadingConfig = ReadingConfig()

@@ -81,30 +81,28 @@ class Progress:
 
     def lines(self) -> dict[str, Line]:
         """The candidates of this stage, the best on the validation split first."""
-        found: dict[str, Line] = {}
-        for job in self.jobs:
+        study, found = self.study, dict[str, Line]()
+        for job in self.jobs if study is not None else ():
+            assert study is not None
             line = found.setdefault(job.candidate, Line())
-            if job.name not in self.ended:
-                self.look(job)
-            if job.name not in self.ended:
-                if (words := under_way(self.study, job)) is not None:
-                    line.running.append(words)
-                else:
-                    line.waiting += 1
-            elif (score := self.ended[job.name]) is None:
-                line.failed += 1
-            else:
+            score = self.score(job)
+            if score is not None:
                 line.scores.append(score)
+            elif job.name in self.ended or study.failure(job).is_file():
+                line.failed += 1
+            elif (words := under_way(study, job)) is not None:
+                line.running.append(words)
+            else:
+                line.waiting += 1
         return dict(sorted(found.items(), key=lambda pair: -max(pair[1].scores, default=-math.inf)))
 
-    def look(self, job: Job) -> None:
-        """Note how a run ended, if it has."""
-        assert self.study is not None
-        record = self.study.run_folder(job).record()
-        if record is not None:
-            self.ended[job.name] = best_validation(record) if record["status"] == "finished" else None
-        elif self.study.failure(job).is_file():
-            self.ended[job.name] = None
+    def score(self, job: Job) -> float | None:
+        """The best on the validation split of a run that has ended well; a record is read once."""
+        if job.name not in self.ended and self.study is not None:
+            record = self.study.run_folder(job).record()
+            if record is not None:
+                self.ended[job.name] = best_validation(record) if record["status"] == "finished" else None
+        return self.ended.get(job.name)
 
     def table(self) -> Table:
         """What the terminal shows."""
@@ -116,22 +114,24 @@ class Progress:
         table.add_column("state", overflow="fold")
         table.add_column("validation", justify="right", no_wrap=True)
         table.add_column("spread", justify="right", no_wrap=True)
+        lines: dict[str, Line] = {}
         with suppress(OSError, WeftError, KeyError):  # a file that is being written; the next look will tell
-            for name, line in self.lines().items():
-                table.add_row(name, line.state, line.validation, line.spread)
-        table.caption, table.caption_justify = self.rest(), "left"
+            lines = self.lines()
+        for name, line in lines.items():
+            table.add_row(name, line.state, line.validation, line.spread)
+        table.caption, table.caption_justify = self.rest(lines), "left"
         return table
 
-    def rest(self) -> str:
+    def rest(self, lines: dict[str, Line]) -> str:
         """How far it is, and how long it will take."""
-        done = sum(job.name in self.ended for job in self.jobs)
+        done = sum(len(line.scores) + line.failed for line in lines.values())
         left = f", {clock_time(self.left())} left" if self.left is not None else ""
         return f"{done} of {len(self.jobs)} runs of this stage{left}"
 
 
-def under_way(study: Study | None, job: Job) -> str | None:
+def under_way(study: Study, job: Job) -> str | None:
     """A run that has begun: its seed, a trial's rate; None where it has not."""
-    if study is None or not (study.run_folder(job).path / "run.yaml").is_file():
+    if not (study.run_folder(job).path / "run.yaml").is_file():
         return None
     trial = isinstance(job.config, RunConfig) and job.config.objective.judged_on == "validation"
     return f"rate {job.config.optimisation.lr:g}" if trial else f"seed {job.seed}"

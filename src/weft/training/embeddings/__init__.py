@@ -1,4 +1,4 @@
-"""Contextual embeddings of a trained encoder (M7): computed once, kept in the cache, fed to the networks above it.
+"""Contextual embeddings of a trained encoder: computed once, kept in the cache, fed to the networks above it.
 
 Imports `data` and `networks`; fine-tuning with a frozen encoder is what uses it.
 """

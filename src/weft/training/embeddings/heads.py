@@ -1,4 +1,4 @@
-"""What is put on a trained encoder's embeddings (M7): the gated networks, and the controls that they are judged by.
+"""What is put on a trained encoder's embeddings: the gated networks, and the controls that they are judged by.
 
 The encoder attends already. What a network on top of it adds is its lead over the identity mixer, which sees each
 token alone, and over the linear probe, which is no network at all. No torch here.

@@ -173,7 +173,7 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     check_fit(config, start, source)
     transform, reasons = transform_of(config, start, source)
     network = size_network(config, start, source, transform)
-    added = label_rows(config, source)
+    added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     objective = objective_of(source if added is None else added.joined(source), config.objective)
     kind: type[FinetuneInputs] = FinetuneInputs
     if isinstance(transform, ImageTransform):

@@ -162,7 +162,7 @@ def roll_back(run: Run, progress: Progress, trouble: TrainingIssue) -> None:
         raise TrainingFailed(trouble, progress)
     kept = (progress.rollbacks, progress.rate_scale * SMALLER, progress.seconds, progress.cpu_seconds, progress.events)
     past = resume(run, checkpoint)
-    if run.team.rank == 0:  # what came after belongs to the course that is given up; resuming must not find it
+    if run.team.rank == 0:  # steps undone by the roll-back; resuming must not find them
         run.store.prune({step for step in run.store.steps() if step <= past.step})
     vars(progress).update(vars(past))
     progress.rollbacks, progress.rate_scale, progress.seconds, progress.cpu_seconds, progress.events = kept

@@ -33,7 +33,7 @@ def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool
             trouble = advance(run, progress, batch)
             if trouble is not None:
                 roll_back(run, progress, trouble)
-                break  # the other batches of this range belong to the course that was given up
+                break  # the other batches of this range follow the steps that were undone
             if run.plan.due_evaluation(progress.step):
                 evaluate(run, progress)
             progress.seconds, progress.cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu

@@ -1,4 +1,4 @@
-"""A text network with its two pre-training heads, answering with losses: what a pre-training run trains (A4, M4)."""
+"""A text network with its two pre-training heads, answering with losses: what a pre-training run trains."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     else:
         transform = opened[1] if opened else fit(source, config.transform)
     about = transform_reasons(config, source, transform)
-    added = label_rows(config, source)
+    added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     rows = source if added is None else added.joined(source)
     objective = objective_of(rows, config.objective)
     config, reasons = settle(config, rows, transform)

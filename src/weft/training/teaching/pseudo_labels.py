@@ -45,11 +45,10 @@ class PseudoLabels:
         )
 
 
-def label_rows(config: RunConfig, source: Source) -> PseudoLabels | None:
-    """The rows without labels that the run asked for answers surely enough, with its answers; None if none is asked."""
+def label_rows(config: RunConfig, source: Source) -> PseudoLabels:
+    """The rows without labels that the run in `pseudo_labels` answers surely enough, with its answers."""
     asked = config.teaching
-    if asked.pseudo_labels is None:
-        return None
+    assert asked.pseudo_labels is not None
     teacher = read_teacher(asked.pseudo_labels, "--pseudo-labels", source)
     train = in_memory(source, "train")
     other, names = unlabelled(asked, source, config)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from data.made import encoded
 from studies.fabricated import asked, facts, finish, make_study
 from weft.data.config import TransformConfig
 from weft.errors import WeftError
@@ -20,7 +21,7 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, fitting_folds
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.progress import unwatched
-from weft.studies.compare.timed import members, plan
+from weft.studies.compare.timed import members, plan, sizes
 from weft.studies.compare.timed.clock import Clock, Gate, in_words
 from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
 from weft.studies.compare.timed.pace import Pace
@@ -215,6 +216,22 @@ def test_a_late_candidate_is_left_out_and_the_full_runs_of_the_others_stay(tmp_p
 
 def test_times_in_words():
     assert [in_words(value) for value in (0.5, 30.0, 600.0, 9000.0)] == ["0.5 s", "30 s", "10 min", "2.5 h"]
+
+
+def test_photographs_are_tried_at_another_side_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sizes, "LEAST_STEPS", 0)
+    for row in range(60):
+        path = tmp_path / "photos" / f"kind{row % 2}" / f"{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(row, (64, 64)))
+    changes = {"source": str(tmp_path / "photos"), "models": "resnet8_cifar", "baseline": False, "seeds": 1}
+    question = replace(QUESTION, **changes, trials=6, amount="0.05s")
+    said: list[str] = []
+    study = compare(question, tmp_path / "out", "weft compare", said.append)
+    sides = {job.config.transform.img_size for job in study.trials}  # type: ignore[union-attr]
+    assert sides == {32, 64}, said
+    assert any("rates, sizes and image sides" in sentence for sentence in said)
+    assert all(result.finished for result in collect(tmp_path / "out").results)
 
 
 # ---- trained networks among the candidates

@@ -67,7 +67,7 @@ def places(config: NetworkConfig) -> list[Place]:
 
 
 def module_of(config: NetworkConfig, name: str) -> str:
-    """The module whose output has the field of a layer of `field.py`; the last layer inside a module stands for it."""
+    """The module whose output has the field of a layer of receptive_field.py; the last layer in it stands for it."""
     if isinstance(config, EfficientNetConfig | NFNetConfig | BiTConfig | HaloNetConfig):
         return f"trunk.{name}"
     if isinstance(config, ImageTokensConfig | ResNetConfig):
