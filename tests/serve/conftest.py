@@ -77,7 +77,7 @@ def listening(config: ServeConfig) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def serve() -> Callable[[ServeConfig], Any]:
     """Starts servers with other settings."""
     return listening

@@ -20,7 +20,7 @@ COMMON = {
     "what": ("source", "model", "space", "map"),
     "how long": ("trials", "epochs", "steps"),
     "how": ("img_size", "flip", "seed"),
-    "where": ("output", "jobs", "storage"),
+    "where": ("output", "jobs", "on", "storage"),
 }
 
 
@@ -39,10 +39,17 @@ class Arguments:
     space: str = USUAL
     """Settings to search, of lr, weight_decay, batch_size, width, depth, patch_size, drop_rate, smoothing,
     crop_padding, flip, mixup."""
-    jobs: int = 1
-    """Processes that search side by side."""
+    jobs: int | None = None
+    """Trials side by side; by default one, or on a cluster as many as it has cores for."""
+    on: str | None = None
+    """Where trials are computed: ray, or ray:HOST:PORT, for a Ray cluster that shares the output folder; by default on
+    this machine."""
     storage: str | None = None
     """Address of the search, such as postgresql://…; by default a journal file in the output folder."""
+    plan: bool = False
+    """Run nothing: say what the trials would take and cost, and simulate the schedule."""
+    machines: int = 1
+    """For --plan: machines like this one."""
     map: bool = False
     """Instead: train --model A,B at every rate and width and draw the map."""
     output: Path | None = None
@@ -54,15 +61,30 @@ def run(arguments: Arguments) -> int:
     config = arguments.config
     if not config.source or not config.model:
         raise WeftError("say what to tune on what: weft tune SOURCE --model NAME")
-    if arguments.trials < 1 or arguments.jobs < 1:
+    if arguments.trials < 1 or (arguments.jobs or 1) < 1:
         raise WeftError("--trials and --jobs must be at least 1")
+    if arguments.plan:
+        return tell_plan(arguments)
     folder = arguments.output or default_output(config)
     require_output(folder)
-    return draw_map(config, folder) if arguments.map else search(arguments, folder)
+    return draw_map(config, folder, arguments.on) if arguments.map else search(arguments, folder)
 
 
 def default_output(config: RunConfig) -> Path:
     return Path("tuning") / f"{name_for(config.source)}-{config.model.replace(',', '-')}"
+
+
+def tell_plan(arguments: Arguments) -> int:
+    """What the search would take, on so many machines."""
+    if arguments.map or arguments.machines < 1:
+        raise WeftError("--plan is of a search on at least one machine; leave out --map")
+    from weft.studies.compare.dry_run import dry_search
+    from weft.studies.engine.simulation import plan_lines
+
+    dry = dry_search(arguments.config, arguments.trials, arguments.jobs)
+    for line in plan_lines(f"a search on {arguments.config.source}", dry, arguments.machines):
+        print(line)
+    return 0
 
 
 def search(arguments: Arguments, folder: Path) -> int:
@@ -72,8 +94,8 @@ def search(arguments: Arguments, folder: Path) -> int:
     from weft.report.tuning import caveat, render_search, settings_in_words
     from weft.studies.tune.driver import tune
 
-    count, workers = arguments.trials, arguments.jobs
-    found = tune(arguments.config, space, count, folder, arguments.storage, workers, print)
+    count, workers = arguments.trials, arguments.jobs or (1 if arguments.on is None else None)
+    found = tune(arguments.config, space, count, folder, arguments.storage, workers, print, arguments.on)
     if found["best"] is None:
         write(folder, render_search(found))
         why = f": {found['reason']}" if found["reason"] else ""
@@ -110,7 +132,7 @@ def about_winner(run: Path) -> Iterator[str]:
     yield f"the network: {run}"
 
 
-def draw_map(config: RunConfig, folder: Path) -> int:
+def draw_map(config: RunConfig, folder: Path, on: str | None) -> int:
     """Carry out a rate × width map and print how much of it is good."""
     models = [name.strip() for name in config.model.split(",") if name.strip()]
     for model in models:
@@ -119,7 +141,7 @@ def draw_map(config: RunConfig, folder: Path) -> int:
     from weft.studies.engine.folder_lock import require_complete
     from weft.studies.tune.rate_width_map import map_rates
 
-    found = map_rates(replace(config, model=models[0]), models, folder, print)
+    found = map_rates(replace(config, model=models[0]), models, folder, print, on)
     write(folder, render_maps(found))
     for model, cells in found["maps"].items():
         print(f"{model} (down: width ×{', '.join(f'{w:g}' for w in found['widths'])}; across: rate)")

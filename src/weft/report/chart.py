@@ -43,6 +43,8 @@ def fitting(values: Iterable[float], start: float, stop: float, log: bool = Fals
     """A scale with a little room around the values; logarithmic only where all are above zero."""
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
+    if high - low <= 1e-9 * abs(high):  # the same but for rounding
+        low = high
     if log and low > 0:
         room = (high / low) ** 0.08 if high > low else 2.0
         return Scale(low / room, high * room, start, stop, True, whole)

@@ -15,7 +15,7 @@ from weft.errors import WeftError
 from weft.studies.compare import comparison
 from weft.studies.compare.comparison import plan_comparison
 from weft.studies.compare.run_configs import run_config
-from weft.studies.engine import tasks
+from weft.studies.engine import place, tasks
 from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 from weft.training.config import ExecutionConfig
@@ -105,7 +105,7 @@ def test_on_a_gpu_there_is_one_worker(tmp_path: Path, monkeypatch: pytest.Monkey
         sizes.append(size)
         raise Stop
 
-    monkeypatch.setattr(comparison, "Pool", fake)
+    monkeypatch.setattr(place, "Pool", fake)
     for question in (asked(execution=ExecutionConfig(device="cuda"), jobs=2), asked(jobs=2)):
         with pytest.raises(Stop):
             comparison.compare(question, tmp_path, "", print)

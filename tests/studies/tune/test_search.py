@@ -14,8 +14,8 @@ from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.networks.registry import configured
 from weft.report.tuning import caveat
+from weft.studies.tune.driver import tune
 from weft.studies.tune.space import apply, counted, fail_dead_trials, open_search, open_storage, parse_space, usable
-from weft.studies.tune.worker_loop import do_trials
 from weft.training.config import DurationConfig, RunConfig
 
 CONFIG = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=6))
@@ -85,21 +85,28 @@ def test_a_database_that_cannot_be_opened_is_told_by_its_cause(tmp_path: Path) -
         open_storage(f"sqlite:///{tmp_path}/no/such/folder/search.db")
 
 
+def searched(folder: Path, config: RunConfig, space: list[str], trials: int) -> list[optuna.trial.FrozenTrial]:
+    """The trials of a search after it was told to have so many."""
+    tune(config, space, trials, folder, None, 1, lambda _: None)
+    return list(open_search(str(folder / "journal.log"), f"digits-mlp-{'-'.join(space)}").get_trials())
+
+
+@pytest.mark.usefixtures("quick_workers")
 def test_a_search_keeps_its_trials_and_goes_on(tmp_path: Path):
-    address = str(tmp_path / "journal.log")
-    assert do_trials(address, "s", CONFIG, ["lr", "width"], 2, tmp_path) == 2
-    assert do_trials(address, "s", CONFIG, ["lr", "width"], 3, tmp_path) == 1  # the third only
-    trials = open_search(address, "s").get_trials()
+    before = searched(tmp_path, CONFIG, ["lr", "width"], 2)
+    trials = searched(tmp_path, CONFIG, ["lr", "width"], 3)  # the third only
+    assert [trial.params for trial in before] == [trial.params for trial in trials[:2]]
     assert len(trials) == 3 and all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in trials)
     assert len({trial.params["lr"] for trial in trials}) == 3
-    assert (tmp_path / "trial-0002" / "record.json").is_file()
+    assert (tmp_path / "trials" / "trial-0002" / "record.json").is_file()
 
 
-def test_a_network_that_cannot_be_built_is_a_failed_trial_with_its_reason(tmp_path: Path):
+@pytest.mark.usefixtures("quick_workers")
+def test_a_run_that_is_refused_is_a_failed_trial_with_its_reason(tmp_path: Path):
     config = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=2), network={"hidden": [4]})
-    (tmp_path / "trial-0000").write_text("in the way")
-    do_trials(str(tmp_path / "journal.log"), "s", config, ["lr"], 2, tmp_path)
-    first, second = open_search(str(tmp_path / "journal.log"), "s").get_trials()
+    (tmp_path / "trials").mkdir()
+    (tmp_path / "trials" / "trial-0000").write_text("in the way")
+    first, second = searched(tmp_path, config, ["lr"], 2)
     assert first.state == TrialState.FAIL and "trial-0000" in first.user_attrs["reason"]
     assert second.state == TrialState.COMPLETE
 

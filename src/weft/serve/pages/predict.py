@@ -41,7 +41,7 @@ def routes(site: Site) -> APIRouter:
         first = chosen(known, asked.get("model", ""))
         about = describe(first) if first is not None else {}
         alike = [entry for entry in known[:FEW] if describe(entry)["modality"] == about.get("modality")]
-        second = chosen(alike, asked["second"]) if asked.get("second") else None
+        second = next((entry for entry in alike if entry.name == asked.get("second") and entry is not first), None)
         return site.page(
             "predict.html.j2", known=[describe(entry) for entry in known[:FEW]], many=len(known) > FEW, about=about,
             alike=[entry.name for entry in alike], names=[entry.name for entry in (first, second) if entry is not None],

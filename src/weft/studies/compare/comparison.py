@@ -27,6 +27,7 @@ from weft.studies.compare.timed.stages import carry_out
 from weft.studies.compare.timed.state import judged_rows, read_state
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
@@ -63,7 +64,7 @@ def compare(
         except WeftError as error:
             say(f"the report shows no mistakes: {error}")
 
-    with driving(folder), Pool(1 if asked.execution.device == "cuda" else asked.jobs) as pool:
+    with driving(folder), pool_for(asked, folder, by_time, say) as pool:
         before = earlier(folder, say)
         prepared = prepare(asked, folder, pool, say, by_time, before)
         asked = prepared.asked
@@ -83,6 +84,13 @@ def compare(
         if study.jobs:  # else the leaderboard of an earlier session stays as it was
             study.save()
     return study
+
+
+def pool_for(asked: ComparisonConfig, folder: Path, by_time: bool, say: Say) -> Pool:
+    """The workers of a comparison, here or on a cluster."""
+    return open_pool(
+        asked.on, folder, say, asked.jobs, asked.execution.threads, asked.execution.device == "cuda", by_time
+    )
 
 
 @dataclass(frozen=True)
@@ -223,9 +231,8 @@ def plan_comparison(
         if len(candidates) > 3
         else f"on {facts.name}"
     )
-    return Study(
-        folder, title, facts, candidates, jobs, asked.match or "none", budget_words(asked, candidates), command
-    )
+    budget = budget_words(asked, candidates)
+    return Study(folder, title, facts, candidates, jobs, asked.match or "none", budget, command, reuse=asked.reuse)
 
 
 def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
@@ -250,13 +257,7 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Wa
         return study
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
-    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
-    tried = [
-        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
-        for job in study.jobs
-        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
-        for rate in rates(job.config.optimisation.opt, trials)
-    ]
+    tried = trial_jobs(asked, study)
     say(f"{trials} learning rates for each candidate, judged on the validation split")
     watch(study, tried, "rates", None)
     run_jobs(study, pool, tried, say)
@@ -270,6 +271,17 @@ def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Wa
     study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every candidate"], trials=tried)
     study.save()
     return study
+
+
+def trial_jobs(asked: ComparisonConfig, study: Study) -> list[Job]:
+    """Short runs at several rates, as many for every candidate that learns."""
+    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
+    return [
+        Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
+        for job in study.jobs
+        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
+        for rate in rates(job.config.optimisation.opt, trials_of(asked))
+    ]
 
 
 def measure_speeds(study: Study, pool: Pool, say: Say) -> None:

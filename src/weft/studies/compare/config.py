@@ -64,6 +64,11 @@ class ComparisonConfig:
     """Further trained networks to include: run folders, folders or files of weights, or hub:NAME."""
     jobs: Count | None = None
     """Runs side by side; by default what is measured to be fastest, and one on each core where a time is given."""
+    on: str | None = None
+    """Where runs are computed: ray, or ray:HOST:PORT, for a Ray cluster that shares the output folder; by default on
+    this machine."""
+    reuse: tuple[str, ...] = ()
+    """Folders of studies, comparisons or runs: finished runs there that were asked for the same are taken over."""
     learning_curve: bool = False
     """Also train on 10 and 30 % of the training rows."""
     reading: ReadingConfig = ReadingConfig()

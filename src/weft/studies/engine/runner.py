@@ -6,7 +6,6 @@ takes its process with it is written down while the others go on; where all fail
 
 from __future__ import annotations
 
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from weft import machine
 from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.studies.engine import tasks
+from weft.studies.engine.shared_runs import take_over
 from weft.studies.engine.study import Job, Study
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 from weft.training.config import RunConfig, is_fitted
@@ -31,7 +31,9 @@ FAILED_ALIKE = 3  # runs, and as many different candidates where there are so ma
 
 
 class Pool:
-    """The worker processes of a study."""
+    """The worker processes of a study, on this machine; `place` opens one, here or elsewhere."""
+
+    settled = False  # whether it is given how many runs go side by side, and on how many threads each
 
     def __init__(self, size: int | None = None) -> None:
         self.cores = machine.cores()
@@ -88,6 +90,14 @@ class Pool:
                 found += answers or trouble
         return found
 
+    def ready(self, busy: Iterable[Worker], patience: float | None) -> list[Worker]:
+        """Those that have answered, once one has; none after so many seconds."""
+        waiting = {worker.connection: worker for worker in busy}
+        return [waiting[connection] for connection in wait(list(waiting), patience)]  # type: ignore[index]
+
+    def prepare(self, configs: Iterable[AnyConfig]) -> None:
+        """Find out what runs need before the first one begins; here each finds that out for itself."""
+
     def one_after_the_other(self) -> None:
         """Give the whole machine to one worker."""
         stop(self.workers[1:])
@@ -114,6 +124,8 @@ def stop(workers: list[Worker]) -> None:
 
 def choose_schedule(pool: Pool, configs: Iterable[AnyConfig], say: Say) -> None:
     """Keep as many workers as make the study fastest, by timing steps of two candidates both ways on this machine."""
+    if pool.settled:
+        return
     pair = [config for config in configs if not is_fitted(config.model)][:2]
     if len(pool.workers) < 2 or not pair:
         pool.one_after_the_other()
@@ -161,10 +173,12 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
 
     `WorkFailed` where all fail alike, `Interrupted` with the runs under way saved.
     """
+    take_over(study, jobs, say)
     waiting = deque(job for job in jobs if not study.done(job))
     total, already = len(jobs), len(jobs) - len(waiting)
     if already:
         say(f"{already} of {total} runs are finished already")
+    pool.prepare(study.placed(job) for job in waiting)
     busy: dict[Worker, tuple[Job, float]] = {}
     left: list[Job] = []
     ended = already
@@ -181,14 +195,14 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
                     busy[worker] = job, time.perf_counter()
             if not busy:  # nothing more was admitted
                 break
-            ready = wait([worker.connection for worker in busy], admission.patience() if admission else None)
+            ready = pool.ready(busy, admission.patience() if admission else None)
             if not ready:
                 say(f"time is up: {', '.join(job.candidate for job, _ in busy.values())} saved on the way")
                 for worker in save_all(busy, LEAVING):
                     worker.join(0.0)
                     pool.replace(worker)
                 return [*left, *(job for job, _ in busy.values()), *waiting]
-            for worker in [worker for worker in busy if worker.connection in ready]:
+            for worker in ready:
                 job, started = busy.pop(worker)
                 end = end_of(study, pool, worker, job)
                 if end is None:
@@ -240,9 +254,7 @@ def end_of(study: Study, pool: Pool, worker: Worker, job: Job) -> End | None:
         return failed(study, job, str(failure), failure.cause)
     except WorkerDied as death:
         pool.replace(worker)
-        how = machine.death(death.code)
-        cause = "" if death.code == -signal.SIGKILL else how  # others may need less memory
-        return failed(study, job, f"its process died while {study.run_folder(job).phase()}: {how}", cause)
+        return failed(study, job, f"its process died while {study.run_folder(job).phase()}: {death.how}", death.cause)
     if status == "interrupted":
         raise KeyboardInterrupt
     if status == "held":

@@ -43,6 +43,12 @@ def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float
         return step, each * len(run.validation or ()), each * tested
 
 
+def memory_needed(config: AnyConfig, threads: int) -> int:
+    """Bytes that a run will take at its peak, predicted from two tiny batches."""
+    with trial_run(config, threads) as run:
+        return probe.predicted_memory(run)
+
+
 def batch_seconds(run: Run) -> float:
     """Seconds of evaluating one batch; the first one pays for allocation."""
     return min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -97,13 +98,18 @@ class Job:
         assert isinstance(self.config, RunConfig)
         return self.config
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Digest of what decides the result."""
         decides = yaml_file.to_dict(self.config)
         decides["execution"] = {name: decides["execution"][name] for name in DECIDES}
         content = json.dumps([decides, self.fingerprint], sort_keys=True)
         return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+
+    @cached_property
+    def of_any_seed(self) -> AnyConfig:
+        """The configuration without its seed."""
+        return replace(self.config, seed=0)
 
     @property
     def name(self) -> str:
@@ -129,6 +135,8 @@ class Study:
     """what its last session took beyond training, as a sentence"""
     trials: list[Job] = field(default_factory=list)
     """short runs by which the learning rates were chosen"""
+    reuse: tuple[str, ...] = ()
+    """folders below which finished runs that were asked for the same are taken over"""
     story: list[tuple[float, str]] = field(default_factory=list)
     """what was planned and what happened, each after so many seconds"""
 
@@ -164,9 +172,11 @@ class Study:
         if job.config.duration.time is not None:
             return None
         for other in self.jobs:
-            folder = self.run_folder(other)
-            if other.seed == job.seed or replace(other.config, seed=job.seed) != job.config:
+            if (other.candidate, other.part) != (job.candidate, job.part) or other.seed == job.seed:
                 continue
+            if other.of_any_seed != job.of_any_seed:
+                continue
+            folder = self.run_folder(other)
             plan = folder.plan() if (folder.path / "run.yaml").is_file() else None
             if plan is not None and plan.threads == threads:
                 return plan

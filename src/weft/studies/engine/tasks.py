@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.networks.config import NetworkConfig
 from weft.studies.compare.candidates import Facts
 from weft.training.config import RunConfig
 from weft.training.run.kinds import AnyConfig
@@ -39,6 +40,13 @@ def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float
     from weft.studies.engine import step_timing
 
     return step_timing.run_seconds(config, threads, duration)
+
+
+def memory_needed(config: AnyConfig, threads: int) -> int:
+    """Bytes that a run will take at its peak."""
+    from weft.studies.engine import step_timing
+
+    return step_timing.memory_needed(config, threads)
 
 
 def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float, float]:
@@ -135,18 +143,21 @@ def few_shot(run: Path, source: str, side: int, shots: int) -> list[float]:
     return few_shot_scores(run, source, side, shots)
 
 
-def do_trials(address: str, name: str, config: RunConfig, space: list[str], total: int, folder: Path) -> int:
-    """Trials of a search, until it has enough; returns how many this worker did."""
-    from weft.studies.tune import worker_loop
+def sized_network(config: RunConfig) -> NetworkConfig:
+    """The named network of a run, sized to its data."""
+    from weft.studies.engine.data_facts import data_of
+    from weft.training.run.inputs import size_network
 
-    return worker_loop.do_trials(address, name, config, space, total, folder)
+    return size_network(config, *data_of(config))
 
 
 WORDS: dict[Callable[..., Any], str] = {
     look: "looking at the data",
+    sized_network: "looking at the data",
     step_seconds: "timing a step",
     run_seconds: "timing a step",
     pace: "timing a step",
+    memory_needed: "predicting the memory of a run",
     feature_seconds: "trying a trained network",
     baseline_seconds: "trying the classical baseline",
     image_side: "looking at the images",

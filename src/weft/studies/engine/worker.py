@@ -26,6 +26,7 @@ from weft import disk, machine
 from weft.errors import WeftError
 
 T = TypeVar("T")
+Answer = tuple[str, Any, str, str]  # kind, value, details, cause
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 PATIENCE = 0.4  # seconds that a run has to save once its study is dead; noticing and ending take their time as well
@@ -33,11 +34,13 @@ WRITING = 20.0  # seconds that a checkpoint has which is being written at that m
 
 
 class WorkerDied(Exception):
-    """The process ended without an answer."""
+    """The process ended without an answer. `cause` is the same for all that die alike; others may need less memory."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"its process died: {machine.death(code)}")
+    def __init__(self, code: int, how: str = "") -> None:
+        self.how = how or machine.death(code)
+        super().__init__(f"its process died: {self.how}")
         self.code = code
+        self.cause = "" if code == -signal.SIGKILL else self.how
 
 
 class TaskFailed(Exception):
@@ -74,13 +77,10 @@ class Worker:
         try:
             if not self.connection.poll(timeout):
                 raise TimeoutError
-            kind, value, details, cause = self.connection.recv()
+            return value_of(self.connection.recv())
         except (EOFError, ConnectionResetError) as error:
             self.process.join()
             raise WorkerDied(self.process.exitcode or 0) from error
-        if kind == "done":
-            return value
-        raise TaskFailed(value, kind == "refused", details, cause)
 
     def call(self, task: Callable[..., T], *arguments: Any, log: Path | None = None) -> T:
         """Ask and wait."""
@@ -101,6 +101,14 @@ class Worker:
             if self.process.is_alive():
                 self.process.kill()
             self.connection.close()
+
+
+def value_of(answer: Answer) -> Any:
+    """What a task returned, or TaskFailed."""
+    kind, value, details, cause = answer
+    if kind == "done":
+        return value
+    raise TaskFailed(value, kind == "refused", details, cause)
 
 
 @contextmanager
@@ -199,7 +207,7 @@ def end_with_study() -> None:
 
 def attempt(
     function: Callable[..., Any], arguments: tuple[Any, ...], log: Path | None, console: tuple[int, int]
-) -> tuple[str, Any, str, str]:
+) -> Answer:
     """Call a task with its output in the log; whatever it raises becomes an answer: kind, value, details, cause."""
     try:
         if log is not None:

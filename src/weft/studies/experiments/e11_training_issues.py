@@ -16,6 +16,7 @@ from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
@@ -146,9 +147,11 @@ class JudgedClaim:
     high: float = 0.0
 
 
-def run_claims(folder: Path, source: str, seeds: int, steps: int, command: str, say: Say) -> list[dict[str, Any]]:
+def run_claims(
+    folder: Path, source: str, seeds: int, steps: int, command: str, say: Say, on: str | None = None
+) -> list[dict[str, Any]]:
     """Train both sides of every claim, each configuration once, and write down what each claim came to."""
-    with driving(folder), Pool() as pool:
+    with driving(folder), open_pool(on, folder, say) as pool:
         facts: Facts = pool.first(tasks.look, RunConfig(source=source))
         if facts.modality != "image" or facts.task == "regression":
             raise WeftError(f"the claims of e11 are about classes of images; {source} holds {facts.modality}s")

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError, WorkFailed, nearest
+
+if TYPE_CHECKING:
+    from weft.studies.engine.simulation import DryRun
+    from weft.studies.experiments.text_tables.run_configs import Asked
 
 Say = Callable[[str], None]
 THREE = ("smoke", "cpu", "paper")
@@ -17,7 +21,7 @@ PRETRAINING = ("pretrain_time", "tasks", "encoder")
 
 @dataclass(frozen=True)
 class Request:
-    """How a study is to be run; the last four are for the studies that pre-train."""
+    """How a study is to be run; `pretrain_time`, `tasks` and `encoder` are for the studies that pre-train."""
 
     folder: Path
     source: str
@@ -29,6 +33,12 @@ class Request:
     pretrain_time: str | None = None
     tasks: tuple[str, ...] = ()
     encoder: str | None = None
+    on: str | None = None
+    """the cluster that runs are computed on"""
+    reuse: tuple[str, ...] = ()
+    """folders below which finished runs that were asked for the same are taken over"""
+    price: float | None = None
+    """of an hour of a machine, for a plan"""
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,8 @@ class Entry:
     """which of pretrain_time, tasks and encoder it knows"""
     scales: tuple[str, ...] = ()
     """the scales that it has, if any"""
+    plan: Callable[[Request], DryRun] | None = None
+    """what its runs would take, if it has any that can be planned"""
 
 
 def run_e1(request: Request) -> None:
@@ -88,15 +100,53 @@ def show_e2(folder: Path) -> None:
     print(f"report: {folder / 'report.html'}")
 
 
-def run_e10(request: Request) -> None:
-    """Families at equal multiply-adds with five seeds."""
-    from weft.studies.compare.comparison import compare
-    from weft.studies.compare.config import ComparisonConfig
+def run_e9(request: Request) -> None:
+    """Several sizes of each family, the hybrid included."""
     from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.families.e9_cost_front import run_front
+    from weft.studies.experiments.families.scales import find_scale, question
 
-    asked = ComparisonConfig(source=request.source, match="macs", seeds=request.seeds or 5, steps=request.steps)
-    work = partial(compare, asked, request.folder, request.command, request.say)
+    refuse_paper("e9", request, plan_e9)
+    scale = find_scale(request.scale)
+    work = partial(run_front, question(request), scale, request.folder, request.command, request.say)
     concluded(request.folder, work, show_comparison)
+
+
+def run_e10(request: Request) -> None:
+    """Families and controls at equal multiply-adds."""
+    from weft.studies.compare.comparison import compare
+    from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.families.scales import question
+
+    refuse_paper("e10", request, plan_e10)
+    work = partial(compare, question(request), request.folder, request.command, request.say)
+    concluded(request.folder, work, show_comparison)
+
+
+def refuse_paper(name: str, request: Request, plan: Callable[[Request], DryRun]) -> None:
+    """The published shapes are for accelerators: say what they would need where there are none."""
+    if request.scale != "paper" or request.on is not None:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        hours = plan(request).hours
+        raise WeftError(
+            f"the paper scale of {name} is not run without a GPU: it needs about {hours:,.0f} hours of an A100 (--plan "
+            "says more); use --scale cpu, or --on ray"
+        )
+
+
+def plan_e9(request: Request) -> DryRun:
+    from weft.studies.experiments.plans import dry_e9
+
+    return dry_e9(request)
+
+
+def plan_e10(request: Request) -> DryRun:
+    from weft.studies.experiments.plans import dry_e10
+
+    return dry_e10(request)
 
 
 def show_comparison(folder: Path) -> None:
@@ -112,7 +162,8 @@ def run_e11(request: Request) -> None:
     from weft.studies.experiments.e11_training_issues import STEPS, run_claims
 
     seeds, steps = request.seeds or 5, request.steps or STEPS
-    work = partial(run_claims, request.folder, request.source, seeds, steps, request.command, request.say)
+    told = (request.command, request.say, request.on)
+    work = partial(run_claims, request.folder, request.source, seeds, steps, *told)
     concluded(request.folder, work, show_e11)
 
 
@@ -142,13 +193,25 @@ def show_e11(folder: Path) -> None:
 def run_text_table(name: str, request: Request) -> None:
     """Tables 6 to 9 of the course work at a scale."""
     from weft.studies.engine.folder_lock import concluded
-    from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
     from weft.studies.experiments.text_tables.run_experiment import run_experiment
+
+    concluded(request.folder, partial(run_experiment, asked_of(name, request)), show_text_table)
+
+
+def plan_text_table(name: str, request: Request) -> DryRun:
+    from weft.studies.experiments.plans import dry_text_table
+
+    return dry_text_table(asked_of(name, request), request.price)
+
+
+def asked_of(name: str, request: Request) -> Asked:
+    """What a table of the course work is asked for."""
+    from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
     from weft.studies.experiments.text_tables.scales import find_scale
     from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 
     scale = at_scale(EXPERIMENTS[name], find_scale(request.scale), request.steps, request.pretrain_time)
-    asked = Asked(
+    return Asked(
         EXPERIMENTS[name],
         scale,
         request.source,
@@ -158,8 +221,8 @@ def run_text_table(name: str, request: Request) -> None:
         request.say,
         named_tasks(EXPERIMENTS[name], request.source, request.tasks),
         request.encoder,
+        request.on,
     )
-    concluded(request.folder, partial(run_experiment, asked), show_text_table)
 
 
 def show_text_table(folder: Path) -> None:
@@ -170,7 +233,8 @@ def show_text_table(folder: Path) -> None:
 
 
 def text_table(name: str, title: str) -> Entry:
-    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", PRETRAINING, THREE)
+    plan = partial(plan_text_table, name)
+    return Entry(title, partial(run_text_table, name), show_text_table, "pydocs", PRETRAINING, THREE, plan)
 
 
 def run_transfer_table(name: str, request: Request) -> None:
@@ -189,7 +253,7 @@ def run_transfer_table(name: str, request: Request) -> None:
     elif request.steps is not None:
         scale = replace(scale, steps=request.steps)
     tasks, seeds = named_tasks(request.source, request.tasks), request.seeds or scale.seeds
-    asked = Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks)
+    asked = Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks, request.on)
     concluded(request.folder, partial(run_transfer, asked), show_transfer_table)
 
 
@@ -216,7 +280,20 @@ STUDIES: dict[str, Entry] = {
     "e6": text_table("e6", "table 8: gMLP from scratch and on a trained encoder's embeddings; split, Toeplitz"),
     "e7": text_table("e7", "table 9: aMLP against gMLP and BERT"),
     "e8": transfer_table("e8", "accuracy after transfer and from few rows, as the set to learn from grows"),
-    "e10": Entry("is attention, is convolution, needed? the families at equal budget", run_e10, show_comparison),
+    "e9": Entry(
+        "figure 5: accuracy against the cost of training, several sizes of each family",
+        run_e9,
+        show_comparison,
+        scales=THREE,
+        plan=plan_e9,
+    ),
+    "e10": Entry(
+        "is attention, is convolution, needed? the families at equal budget",
+        run_e10,
+        show_comparison,
+        scales=THREE,
+        plan=plan_e10,
+    ),
     "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),
 }
 

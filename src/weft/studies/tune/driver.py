@@ -1,4 +1,4 @@
-"""Drives a search of settings: workers, dead trials, what came out."""
+"""Drives a search of settings: where it is computed, dead trials, what came out."""
 
 from __future__ import annotations
 
@@ -7,52 +7,53 @@ from pathlib import Path
 from typing import Any
 
 from weft.disk import mark
-from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.errors import Interrupted
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, Say, stop
-from weft.studies.engine.worker import TaskFailed, WorkerDied
+from weft.studies.engine.place import open_pool
+from weft.studies.engine.runner import Say, stop
 from weft.studies.tune.space import counted, fail_dead_trials, open_search
+from weft.studies.tune.trial_runs import Trials
 from weft.studies.tune.trials import summary
 from weft.training.config import RunConfig
 
-ORPHANS = 2.0  # seconds for workers of a search that was killed a moment ago, which end within one
+ORPHANS = 2.0  # seconds for a search that was killed a moment ago
 
 
 def tune(
-    config: RunConfig, space: list[str], trials: int, folder: Path, storage: str | None, workers: int, say: Say
+    config: RunConfig,
+    space: list[str],
+    trials: int,
+    folder: Path,
+    storage: str | None,
+    workers: int | None,
+    say: Say,
+    on: str | None = None,
 ) -> dict[str, Any]:
     """Search, or go on with a search, until it has `trials`; returns what `summary` finds."""
-    log = folder / "log.txt"
     address = storage or str(folder / "journal.log")
     name = f"{Path(config.source).name}-{config.model}-{'-'.join(space)}"
-    with driving(folder), Pool(workers) as pool:
-        pool.first(tasks.look, config)
+    with driving(folder), open_pool(on, folder, say, workers, config.execution.threads) as pool:
+        network = pool.first(tasks.sized_network, config)
         mark(folder)
         search = open_search(address, name)
         if dead := fail_dead_trials(search, ORPHANS):
-            say(f"{dead} trials were left running by a worker that died; they are marked failed")
-        threads = max(1, pool.cores // workers)
+            say(f"{dead} trials were left running by a process that died; they are marked failed")
+        threads = max(1, pool.cores // len(pool.workers))
         config = replace(config, execution=replace(config.execution, threads=threads))
-        for worker in pool.workers:
-            worker.ask(tasks.do_trials, address, name, config, space, trials, folder / "trials", log=log)
-        await_workers(pool, log, search, trials, say)
+        log = folder / "log.txt"
+        await_trials(Trials(pool, search, config, network, space, trials, folder / "trials", log, say))
     return summary(search, config.source, config.model, trials)
 
 
-def await_workers(pool: Pool, log: Path, search: Any, trials: int, say: Say) -> None:
-    """Wait for all workers; one that dies is told, and the others go on."""
+def await_trials(trials: Trials) -> None:
+    """Carry out the trials; where that ends early, none is left running."""
     try:
-        for worker in pool.workers:
-            try:
-                worker.answer()
-            except WorkerDied as death:
-                say(f"a worker was lost: {death}")
-            except TaskFailed as failure:
-                raise (WeftError if failure.refused else WorkFailed)(f"{failure} (see {log})") from failure
+        trials.carry_out()
     except KeyboardInterrupt:
-        stop(pool.workers)
-        fail_dead_trials(search)
-        done = len(counted(search))
-        raise Interrupted(f"interrupted after {done} of {trials} trials: the same command goes on") from None
-    fail_dead_trials(search)
+        stop(trials.pool.workers)
+        trials.leave()
+        done = len(counted(trials.search))
+        raise Interrupted(f"interrupted after {done} of {trials.total} trials: the same command goes on") from None
+    finally:
+        trials.leave()

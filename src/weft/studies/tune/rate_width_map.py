@@ -10,7 +10,8 @@ from weft.networks.registry import configured
 from weft.studies.compare.candidates import Candidate, Facts, fit_to, group_of, patch
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
-from weft.studies.engine.runner import Pool, Say, run_jobs
+from weft.studies.engine.place import open_pool
+from weft.studies.engine.runner import Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.tune.space import changes
 from weft.training.config import RunConfig
@@ -20,9 +21,9 @@ RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 
 
-def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say) -> dict[str, Any]:
+def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say, on: str | None = None) -> dict[str, Any]:
     """Train every network at every rate and width and return the best validation metric of each."""
-    with driving(folder), Pool() as pool:
+    with driving(folder), open_pool(on, folder, say, threads=config.execution.threads) as pool:
         facts: Facts = pool.first(tasks.look, config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip

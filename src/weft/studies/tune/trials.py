@@ -16,9 +16,12 @@ def stored_searches(journal: Path) -> list[Any]:
     try:
         storage = open_storage(str(journal))
         names = optuna.get_all_study_names(storage)
-        return [optuna.load_study(study_name=name, storage=storage) for name in names]
+        found = [optuna.load_study(study_name=name, storage=storage) for name in names]
     except Exception as error:  # a damaged journal fails in many ways, all of them with one meaning
         raise WeftError(f"{journal} is damaged, or holds no search ({reason(error)}); restore it") from error
+    if not found:
+        raise WeftError(f"{journal} is damaged, or holds no search yet; restore it, or wait for its first trial")
+    return found
 
 
 def summary(search: Any, source: str, model: str, asked: int = 0) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Plan:
     saving: float = 0.0
     """seconds of a checkpoint"""
     last_evaluations: float = 0.0
-    """what is evaluated when the steps are over, as a multiple of `evaluation`"""
+    """what is evaluated after the last step's evaluation, as a multiple of `evaluation`"""
     revised: tuple[tuple[Steps, Steps], ...] = ()
     """(after which step, to how many in all): changes of `steps` to keep the time asked for"""
     planned: Steps | None = None
@@ -87,7 +87,7 @@ class Plan:
         `evaluating` on evaluations: what those take leaves more or less time for the steps, also after the last one."""
         assert self.limit is not None
         evaluation = evaluating / (step // self.eval_every) if step >= self.eval_every else self.evaluation
-        limit = self.limit - self.last_evaluations * (evaluation - self.evaluation)
+        limit = self.limit - (1 + self.last_evaluations) * (evaluation - self.evaluation)
         each = stepping / step + evaluation / self.eval_every + self.saving / self.checkpoint_every
         steps = step + max(1, nearest((limit - passed) / each))
         revised = (*self.revised, (step, steps))

@@ -202,7 +202,9 @@ def without_curve(path: Path) -> dict[str, Any]:
         short = json.loads(head.rstrip().rstrip(b",") + b"}") if found else None
     except ValueError:
         short = None
-    return short if isinstance(short, dict) else parse_object(content.decode("utf-8", errors="replace"), path)
+    if isinstance(short, dict) and short.get("status") == "finished":
+        return short
+    return parse_object(content.decode("utf-8", errors="replace"), path)  # why it failed may stand behind the curve
 
 
 def last_points(path: Path) -> tuple[dict[str, Any], float]:

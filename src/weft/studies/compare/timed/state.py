@@ -69,7 +69,7 @@ class State:
 
 def question_of(asked: ComparisonConfig, fingerprint: str) -> str:
     """A digest of the data and of all that was asked but how much of it: with more time or seeds it is the same."""
-    same = replace(asked, time=None, seeds=1, jobs=None, learning_curve=False)
+    same = replace(asked, time=None, seeds=1, jobs=None, on=None, reuse=(), learning_curve=False)
     same = replace(same, reading=replace(same.reading, validation_rows=None, test_rows=None))
     return hashlib.blake2b(f"{same} {fingerprint}".encode(), digest_size=8).hexdigest()
 

@@ -34,6 +34,7 @@ class Asked:
     say: Callable[[str], None]
     tasks: dict[str, str] = field(default_factory=dict)  # name -> source, for fine-tuning
     encoder: str | None = None  # folder of a trained encoder; without one, it is trained here
+    on: str | None = None  # the cluster that runs are computed on
 
     @property
     def candidates(self) -> list[TableCandidate]:

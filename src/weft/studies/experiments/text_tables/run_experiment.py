@@ -13,6 +13,7 @@ from weft.networks.measure.cost import total_parameters
 from weft.studies.compare.candidates import Candidate, Facts, group_of
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving, status
+from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.experiments.text_tables.design import TableCandidate
@@ -25,7 +26,7 @@ from weft.studies.experiments.text_tables.timing import predict
 def run_experiment(asked: Asked) -> None:
     """Run an experiment in its folder, or go on with it; everything is on the disk when this returns."""
     paper = asked.scale.name == "paper"
-    if paper and not has_gpu():
+    if paper and asked.on is None and not has_gpu():
         refuse(asked)
     with driving(asked.folder):
         go_on(asked, read_prediction(asked.folder), paper)
@@ -37,7 +38,9 @@ def go_on(asked: Asked, stored: Prediction | None, paper: bool) -> None:
     if stored is not None and (count := all_done(asked)):
         asked.say(f"all {count} runs have ended already")
         return
-    with Pool(stored.workers if stored else 1 if paper else None) as pool:
+    size = stored.workers if stored and asked.on is None else None
+    threads = stored.threads if stored else None
+    with open_pool(asked.on, asked.folder, asked.say, size, threads, gpu=paper) as pool:
         known = look_at_sources(asked, pool)
         prediction = stored or predict(asked, pool, known)
         prediction.save(asked.folder)

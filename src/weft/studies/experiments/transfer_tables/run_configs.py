@@ -38,6 +38,8 @@ class Asked:
     say: Callable[[str], None]
     tasks: dict[str, str]
     """name -> source"""
+    on: str | None = None
+    """the cluster that runs are computed on"""
 
     @property
     def rows(self) -> list[TransferRow]:

@@ -16,6 +16,7 @@ from weft.networks.weights.packages import package_of
 from weft.studies.compare.candidates import Candidate, Facts, group_of
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.experiments.text_tables.forecast import ACCELERATOR, PRICE, Prediction, read_prediction
@@ -45,7 +46,9 @@ def run_transfer(asked: Asked) -> None:
     with driving(asked.folder):
         stored = read_prediction(asked.folder)
         check_same(asked, stored)
-        with Pool(stored.workers if stored else None) as pool:
+        size = stored.workers if stored and asked.on is None else None
+        threads = stored.threads if stored else None
+        with open_pool(asked.on, asked.folder, asked.say, size, threads) as pool:
             facts = {name: look(asked, pool, source) for name, source in sources(asked).items()}
             prediction = stored or predict(asked, pool)
             mark(asked.folder)

@@ -1,0 +1,196 @@
+"""The nodes of a cluster: what each offers, whether it has this weft and sees the study's folder, of which kind it is.
+
+Asked of every node before the first run, by a task that needs nothing of weft: a node may have none.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from weft import __version__
+from weft.errors import WeftError, brief_list
+
+ANSWERING = 90.0  # seconds for a node to start a process and answer
+MARK = ".probe-"
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a node of the cluster offers, in Ray's words."""
+
+    identity: str
+    name: str
+    cpus: float
+    memory: float
+    """bytes"""
+    gpus: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a node says of itself; `weft` is empty where it has none."""
+
+    weft: str
+    code: str
+    """digest of its files: two checkouts of one version may differ"""
+    torch: str
+    processor: str
+    cores: int
+    shared: bool
+    """whether it sees the study's folder and can write to it"""
+
+    @property
+    def kind(self) -> str:
+        """Nodes of one kind take equally long for the same steps."""
+        return f"{self.processor or 'unknown processor'} with {self.cores} cores, torch {self.torch or 'unknown'}"
+
+
+def fitting_nodes(folder: Path, threads: int, gpu: bool, equal_time: bool, say: Callable[[str], None]) -> list[Node]:
+    """The nodes that can do a run; what is wrong with them is said before anything starts."""
+    nodes = able(offered(), threads, gpu)
+    reports = ask_all(nodes, folder.resolve())
+    if trouble := complaint(nodes, reports, folder, equal_time):
+        raise WeftError(trouble)
+    kinds = {report.kind for report in reports if isinstance(report, Report)}
+    if len(kinds) > 1:
+        say(f"nodes of {len(kinds)} kinds, on which the last digits may differ: {'; '.join(sorted(kinds))}")
+    return nodes
+
+
+def offered() -> list[Node]:
+    """The nodes that are alive."""
+    import ray
+
+    return [
+        Node(
+            node["NodeID"],
+            node.get("NodeManagerHostname") or node["NodeManagerAddress"],
+            node["Resources"].get("CPU", 0.0),
+            node["Resources"].get("memory", 0.0),
+            node["Resources"].get("GPU", 0.0),
+        )
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+def able(nodes: list[Node], threads: int, gpu: bool) -> list[Node]:
+    """Those with the cores and the accelerator of a run; refused where there is none: the run would wait for ever."""
+    found = [node for node in nodes if node.cpus >= threads and (node.gpus >= 1 or not gpu)]
+    if found:
+        return found
+    most = max((node.cpus for node in nodes), default=0)
+    if gpu and not any(node.gpus >= 1 for node in nodes):
+        raise WeftError("no node of the cluster offers a GPU; leave out --device cuda, or add such a node")
+    raise WeftError(
+        f"a run asks for {threads} cores and no node of the cluster offers more than {most:g}; use fewer --threads, or "
+        "start nodes with more --num-cpus"
+    )
+
+
+def ask_all(nodes: list[Node], folder: Path) -> list[Report | str]:
+    """What every node says of itself, or why it does not answer."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    mark = folder / f"{MARK}{uuid.uuid4().hex}"
+    task = ray.remote(probe())
+    try:
+        mark.write_text("weft")
+        pending = [
+            task.options(
+                num_cpus=0, max_retries=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node.identity, soft=False)
+            ).remote(str(mark), str(number))
+            for number, node in enumerate(nodes)
+        ]
+        return [answer_of(reference, Path(f"{mark}-{number}")) for number, reference in enumerate(pending)]
+    finally:
+        for path in folder.glob(f"{mark.name}*"):
+            with suppress(OSError):
+                path.unlink()
+
+
+def answer_of(reference: Any, written: Path) -> Report | str:
+    """The report of a node; its file must be there for us, too."""
+    import ray
+
+    try:
+        found = ray.get(reference, timeout=ANSWERING)
+    except ray.exceptions.RayError as error:
+        return " ".join(str(error).split())[:200] or type(error).__name__
+    return Report(**{**found, "shared": found["shared"] and written.is_file()})
+
+
+def probe() -> Callable[[str, str], dict[str, Any]]:
+    """The question, as a function that travels whole: one of a module would be looked up there, in a weft that may not
+    be."""
+
+    def look(mark: str, name: str) -> dict[str, Any]:
+        import hashlib
+        import importlib.metadata
+        import os
+        import pathlib
+        import platform
+
+        digest = hashlib.blake2b(digest_size=8)
+        try:
+            import weft
+            from weft import machine
+
+            version, processor, cores = weft.__version__, machine.cpu_model(), machine.cores()
+            for file in sorted(pathlib.Path(str(weft.__file__)).parent.rglob("*.py")):
+                digest.update(file.read_bytes())
+        except ImportError:
+            version, processor, cores = "", platform.processor(), os.cpu_count() or 1
+        try:
+            torch = importlib.metadata.version("torch")
+        except importlib.metadata.PackageNotFoundError:
+            torch = ""
+        shared = pathlib.Path(mark).is_file()
+        if shared:
+            try:
+                pathlib.Path(f"{mark}-{name}").write_text("seen")
+            except OSError:
+                shared = False
+        found = {"weft": version, "code": digest.hexdigest(), "torch": torch, "processor": processor}
+        return {**found, "cores": cores, "shared": shared}
+
+    return look
+
+
+@lru_cache
+def own_code() -> str:
+    """The digest of the files of weft here."""
+    return str(probe()("", "")["code"])
+
+
+def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equal_time: bool) -> str:
+    """What makes these nodes unfit for a study, in a sentence; empty where nothing does."""
+    told = dict(zip([f"{node.name} ({node.identity[:8]})" for node in nodes], reports, strict=True))
+    if silent := [name for name, report in told.items() if isinstance(report, str)]:
+        return f"node {silent[0]} does not answer: {told[silent[0]]}; mend or remove it"
+    found = {name: report for name, report in told.items() if isinstance(report, Report)}
+    if without := [name for name, report in found.items() if not report.weft]:
+        return f"no weft on {brief_list(without)}; pip install weft=={__version__} there, for the Python that Ray uses"
+    if other := [name for name, report in found.items() if report.weft != __version__]:
+        return f"weft {found[other[0]].weft} on {brief_list(other)}, {__version__} here; install the same on all nodes"
+    if other := [name for name, report in found.items() if report.code != own_code()]:
+        return f"weft {__version__} on {brief_list(other)} has other files than here; install the same on all nodes"
+    if apart := [name for name, report in found.items() if not report.shared]:
+        return (
+            f"{brief_list(apart)} cannot read and write {folder.resolve()}; choose an --output on a file system that "
+            "all nodes share"
+        )
+    kinds = sorted({report.kind for report in found.values()})
+    if equal_time and len(kinds) > 1:
+        return (
+            f"equal time is fair among machines of one kind only, and the cluster has {'; '.join(kinds)}; use --match "
+            "params or macs, or nodes of one kind"
+        )
+    return ""

@@ -1,0 +1,77 @@
+"""Study e9, figure 5 of the ViT slides: accuracy against the cost of training, several sizes of each family.
+
+Convolution, attention, the hybrid of both, and the two MLPs; every network sees equally many examples, so that its
+cost grows with its size. The report draws the front, accuracy with its interval against measured cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weft.errors import WeftError
+from weft.studies.compare.candidates import Candidate, Facts, default_budget, families, make_candidate
+from weft.studies.compare.comparison import by_size, measure_speeds, plan_comparison, pool_for
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.progress import unwatched
+from weft.studies.compare.run_configs import run_config, with_batch
+from weft.studies.engine import tasks
+from weft.studies.engine.folder_lock import driving
+from weft.studies.engine.runner import Pool
+from weft.studies.engine.study import Study
+from weft.studies.experiments.families.scales import FamilyScale
+
+FAMILIES = ("resnet", "vit", "mixer", "gmlp")  # of those that a comparison has, beside the hybrid
+SMALL_SIDE = 64  # px up to which the hybrid has a small stem
+Say = Callable[[str], None]
+
+
+def run_front(asked: ComparisonConfig, scale: FamilyScale, folder: Path, command: str, say: Say) -> Study:
+    """Train every size of every family that is not trained yet; everything is on the disk when this returns."""
+    with driving(folder), pool_for(asked, folder, False, say) as pool:
+        asked, study = plan_front(asked, scale, folder, command, pool)
+        for note in study.facts.notes:
+            say(note)
+        study = by_size(asked, study, pool, say, unwatched)
+        measure_speeds(study, pool, say)
+        study.save()
+    return study
+
+
+def plan_front(
+    asked: ComparisonConfig, scale: FamilyScale, folder: Path, command: str, pool: Pool
+) -> tuple[ComparisonConfig, Study]:
+    """The question with what follows from the data, and all of its runs."""
+    facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
+    if facts.modality != "image":
+        raise WeftError(f"e9 is about images; {facts.name} holds {facts.modality}s: use e10, or weft compare")
+    asked = with_batch(asked, facts.rows)
+    candidates = front_candidates(facts, scale, asked.count())
+    study = plan_comparison(asked, folder, command, facts, candidates)
+    return asked, replace(study, match="none", budget=budget_words(candidates, asked.steps or 1))
+
+
+def budget_words(candidates: list[Candidate], steps: int) -> str:
+    """The sizes for a heading."""
+    counts = [candidate.count["macs"] for candidate in candidates]
+    return f"{min(counts):,} to {max(counts):,} multiply-adds, {steps:,} steps each"
+
+
+def front_candidates(facts: Facts, scale: FamilyScale, amount: float | None) -> list[Candidate]:
+    """Every family at every size; the first size is that of e10."""
+    least = amount or default_budget(facts, "macs")
+    named = [(name, model, changes) for name, model, changes in families(facts) if name in FAMILIES]
+    return [
+        make_candidate(facts, f"{name}{mark}", model, changes, "macs", share * least)
+        for name, model, changes in [*named, hybrid(facts)]
+        for mark, share in scale.sizes.items()
+    ]
+
+
+def hybrid(facts: Facts) -> tuple[str, str, dict[str, Any]]:
+    """A ResNet's feature map as the tokens of a ViT, its stem one that leaves room for the ViT."""
+    if facts.side > SMALL_SIDE:
+        return "hybrid", "vit_small_resnet18_224", {}
+    return "hybrid", "vit_nano_resnet20_32", {"stem_layers": (1, 1, 1), "stem_widths": (8, 16, 32)}

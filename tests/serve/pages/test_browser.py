@@ -1,0 +1,109 @@
+"""The page in a real browser: live filters, themes, three widths, no request to elsewhere, and axe's rules.
+
+Skipped where playwright or a Chromium is missing; axe-core comes by npm, and its test is skipped where that is not to
+be had.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.serve.config import ServeConfig
+
+VIEWS = ("/", "/runs/mlp-0", "/curves?run=mlp-0&run=mlp-1", "/comparisons", "/comparisons/study", "/tuning", "/predict")
+
+
+@pytest.fixture(scope="module")
+def address(shown: Path, serve: Any) -> Iterator[str]:
+    with serve(ServeConfig(folders=(shown / "runs", shown / "comparisons"))) as found:
+        yield f"http://{found}"
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    opened = browser.new_page(viewport={"width": 1300, "height": 900})
+    trouble: list[str] = []
+    opened.on("pageerror", lambda error: trouble.append(str(error)))
+    opened.on("console", lambda said: trouble.append(said.text) if said.type == "error" else None)
+    opened.on("request", lambda asked: None if asked.url.startswith((address, "data:")) else trouble.append(asked.url))
+    opened.goto(address)
+    yield opened
+    assert trouble == []
+    opened.close()
+
+
+def test_the_list_follows_what_is_typed_and_so_does_the_address(page: Any):
+    page.fill("input[type=search]", "mlp-(0|2)")
+    page.wait_for_function("document.querySelectorAll('#runs tbody tr').length === 2")
+    assert "q=mlp-" in page.url
+    page.reload()
+    assert page.locator("#runs tbody tr").count() == 2 and page.input_value("input[type=search]") == "mlp-(0|2)"
+
+
+def test_chosen_runs_are_drawn_together_by_the_keyboard_alone(page: Any):
+    assert page.locator("[data-needs-choice]").is_disabled()
+    for name in ("mlp-0", "mlp-1"):
+        page.locator(f"input[value={name}]").focus()
+        page.keyboard.press("Space")
+    page.locator("[data-needs-choice]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/curves?run=*")
+    assert page.locator("figure svg").count() == 3
+
+
+def test_curves_are_drawn_as_the_form_says_without_leaving_the_page(page: Any, address: str):
+    page.goto(f"{address}/runs/mlp-0")
+    page.check("input[name=more]")
+    page.wait_for_function("document.querySelectorAll('#charts svg').length === 5")
+    assert "more=1" in page.url
+
+
+def test_a_reader_keeps_the_theme(page: Any):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(251, 250, 247)"
+    page.click("#theme")
+    page.goto(page.url)
+    page.wait_for_function(f"{ground} === 'rgb(21, 24, 27)'")
+
+
+@pytest.mark.parametrize("width", [420, 800, 1300])
+def test_no_view_scrolls_sideways(browser: Any, address: str, width: int):
+    screen = browser.new_page(viewport={"width": width, "height": 900})
+    for view in VIEWS:
+        screen.goto(address + view)
+        assert screen.evaluate("document.documentElement.scrollWidth") <= width, view
+    screen.close()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """axe-core as npm has it."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm to fetch axe-core with")
+    folder = tmp_path_factory.mktemp("axe")
+    try:
+        subprocess.run(["npm", "pack", "axe-core@4"], cwd=folder, check=True, capture_output=True, timeout=60)
+    except (subprocess.SubprocessError, OSError):
+        pytest.skip("npm could not fetch axe-core")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        file = archive.extractfile("package/axe.min.js")
+        assert file is not None
+        return file.read().decode()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Any, address: str, axe: str, scheme: str):
+    screen = browser.new_page(viewport={"width": 1300, "height": 900}, color_scheme=scheme)
+    for view in VIEWS:
+        screen.goto(address + view)
+        found = screen.evaluate(f"async () => {{ {axe}; return (await axe.run()).violations }}")
+        grave = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+        assert grave == [], view
+    screen.close()

@@ -1,0 +1,113 @@
+"""What is wrong with an address or with nodes is one sentence with a remedy; nothing here needs a cluster."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from weft import __version__
+from weft.errors import WeftError
+from weft.studies.engine.cluster import connection
+from weft.studies.engine.cluster.connection import knock, refusal
+from weft.studies.engine.cluster.nodes import Node, Report, able, complaint, own_code, probe
+from weft.studies.engine.place import address_of
+
+HERE = Report(__version__, own_code(), "2.13.0", "a processor", 8, True)
+
+
+def node(name: str = "one", cpus: float = 8, gpus: float = 0) -> Node:
+    return Node(name * 8, name, cpus, 2**34, gpus)
+
+
+def complaint_about(*reports: Report | str, equal_time: bool = False) -> str:
+    nodes = [node(f"node{number}") for number in range(len(reports))]
+    return complaint(nodes, list(reports), Path("/shared/study"), equal_time)
+
+
+def other(**changes: object) -> Report:
+    return Report(**{**vars(HERE), **changes})  # type: ignore[arg-type]
+
+
+def test_places_are_ray_and_its_addresses() -> None:
+    assert address_of("ray") == "auto" and address_of("ray:head:6379") == "head:6379"
+    for wrong in ("slurm", "ray://head:10001", ""):
+        with pytest.raises(WeftError, match="write --on ray, or --on ray:HOST:PORT"):
+            address_of(wrong)
+
+
+def test_an_address_at_which_nobody_listens_is_told_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(WeftError, match=rf"no Ray cluster answers at 127.0.0.1:{port} .*ray start --head"):
+        knock(f"127.0.0.1:{port}")
+    for wrong in ("head", "head:", "head:port", "127.0.0.1:99999999"):
+        with pytest.raises(WeftError, match=r"HOST:PORT|no Ray cluster answers"):
+            knock(wrong)
+
+
+def test_what_listens_and_is_no_cluster_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(connection, "PATIENCE", 0.5)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(WeftError, match=r"did not answer as a Ray cluster within 0.5 s; .*RAY_AUTH_TOKEN"):
+            connection.connect(f"127.0.0.1:{silent.getsockname()[1]}")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        ("ModuleNotFoundError No module named 'ray'", r"pip install 'weft\[cluster\]'"),
+        ("AuthenticationError Token authentication failed", "asks for its token: set RAY_AUTH_MODE=token"),
+        ("RuntimeError Version mismatch: the cluster has Ray 2.9", "another version of Ray or Python"),
+        ("", "did not answer as a Ray cluster within 10 s"),
+        ("ValueError odd", "cannot be joined: odd"),
+    ],
+)
+def test_every_refusal_has_its_sentence(outcome: str, sentence: str) -> None:
+    with pytest.raises(WeftError, match=sentence):
+        raise WeftError(refusal("head:6379", outcome))
+    assert "\n" not in refusal("head:6379", outcome)
+
+
+def test_without_an_address_and_without_a_cluster_both_ways_out_are_named() -> None:
+    assert "`ray start --head`, or name one with --on ray:HOST:PORT" in refusal("auto", "ConnectionError none found")
+
+
+def test_nodes_without_weft_or_of_another_version_are_named() -> None:
+    assert complaint_about(HERE, HERE) == ""
+    assert f"no weft on node1 (node1nod); pip install weft=={__version__}" in complaint_about(HERE, other(weft=""))
+    assert f"weft 0.0.1 on node0 (node0nod), {__version__} here" in complaint_about(other(weft="0.0.1"), HERE)
+    assert "on node0 (node0nod) has other files than here" in complaint_about(other(code="edited"), HERE)
+    assert "node node0 (node0nod) does not answer: it was lost" in complaint_about("it was lost", HERE)
+
+
+def test_a_folder_that_a_node_does_not_share_is_refused() -> None:
+    assert "cannot read and write /shared/study; choose an --output" in complaint_about(HERE, other(shared=False))
+
+
+def test_equal_time_is_refused_among_machines_of_two_kinds_and_nothing_else_is() -> None:
+    slower = other(processor="another processor")
+    assert "equal time is fair among machines of one kind only" in complaint_about(HERE, slower, equal_time=True)
+    assert complaint_about(HERE, slower) == "" and complaint_about(HERE, HERE, equal_time=True) == ""
+
+
+def test_the_probe_sees_the_folder_and_writes_into_it(tmp_path: Path) -> None:
+    look = probe()
+    mark = tmp_path / "mark"
+    assert not look(str(mark), "0")["shared"]
+    mark.write_text("weft")
+    found = look(str(mark), "0")
+    assert found["shared"] and found["weft"] == __version__ and (tmp_path / "mark-0").is_file()
+
+
+def test_nodes_too_small_for_a_run_are_left_out_and_none_at_all_is_refused() -> None:
+    assert able([node("a", 2), node("b", 8)], 4, False) == [node("b", 8)]
+    with pytest.raises(WeftError, match=r"a run asks for 16 cores .* offers more than 8; use fewer --threads"):
+        able([node("a", 2), node("b", 8)], 16, False)
+    with pytest.raises(WeftError, match="no node of the cluster offers a GPU; leave out --device cuda"):
+        able([node()], 1, True)

@@ -1,0 +1,97 @@
+"""E9 and E10 at their smallest scale: sizes as asked for, runs shared between them, plans, records and pages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studies.fabricated import facts
+from weft.commands.main import dispatch
+from weft.errors import WeftError
+from weft.networks.registry import configured
+from weft.studies.compare.candidates import Facts, make_candidates
+from weft.studies.experiments.families.e9_cost_front import front_candidates
+from weft.studies.experiments.families.scales import PUBLISHED, SCALES, find_scale
+from weft.training.storage.run_folder import RunFolder
+
+CIFAR = Facts("cifar10", "image", "classes", 10, "f", 45_000, {"img_size": (32, 32), "in_chans": 3})
+AMOUNTS = {"smoke": None, "cpu": 5e6, "paper": 4e9}  # multiply-adds of the smallest networks
+
+
+@pytest.mark.parametrize(("scale", "data"), [("smoke", facts()), ("cpu", CIFAR), ("paper", PUBLISHED)])
+def test_e9_has_every_family_at_every_size_within_three_percent(scale: str, data: Facts) -> None:
+    found = {one.name: one for one in front_candidates(data, SCALES[scale], AMOUNTS[scale])}
+    assert len(found) == 5 * len(SCALES[scale].sizes)
+    least = min(one.count["macs"] for one in found.values())
+    for mark, share in SCALES[scale].sizes.items():
+        counts = [found[f"{name}{mark}"].count["macs"] for name in ("resnet", "vit", "mixer", "gmlp", "hybrid")]
+        assert max(counts) <= 1.07 * min(counts) and min(counts) > 0.9 * share * least
+    assert configured(found["hybrid"].model).hybrid
+
+
+def test_the_first_size_of_e9_is_that_of_e10() -> None:
+    """So a candidate of both is one run."""
+    amount = 5e6
+    ten = {one.name: (one.model, one.network) for one in make_candidates(CIFAR, "families", "macs", amount)}
+    nine = {one.name: (one.model, one.network) for one in front_candidates(CIFAR, SCALES["cpu"], amount)}
+    assert all(nine[name] == ten[name] for name in ("resnet", "vit", "mixer", "gmlp"))
+    assert len([name for name in ten if "+" not in name]) == 8
+
+
+def test_a_scale_that_is_none_is_refused() -> None:
+    with pytest.raises(WeftError, match="there is no scale 'smok'; did you mean smoke"):
+        find_scale("smok")
+
+
+@pytest.mark.parametrize("name", ["e9", "e10", "e4"])
+def test_the_paper_scale_is_planned_without_data_or_a_gpu(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["study", "run", name, "--scale", "paper", "--plan", "--machines", "64", "--price-per-hour", "3"]
+    assert dispatch(words) == 0
+    printed = capsys.readouterr().out
+    assert "machine-hours" in printed and "at 3 an hour" in printed and "a simulation" in printed
+    assert "64 machines: ends after" in printed
+
+
+@pytest.mark.slow
+def test_e9_and_e10_at_smoke_scale_share_their_runs(
+    tmp_path: Path, quick_workers: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["study", "run"]
+    flags = ["digits", "--scale", "smoke", "--seeds", "1", "--steps", "4"]
+    assert dispatch([*run, "e10", *flags]) == 0
+    before = {path.parent.name for path in Path("studies/e10-digits-smoke").glob("runs/*/record.json")}
+    assert len(before) == 9  # eight candidates and the classical baseline
+    assert dispatch([*run, "e9", *flags]) == 0
+    printed = capsys.readouterr().out
+    assert "4 runs are taken over" in printed
+    folder = Path("studies/e9-digits-smoke")
+    names = {path.parent.name for path in folder.glob("runs/*/record.json")}
+    assert len(names) == 10 and len(names & before) == 4
+    for name in names & before:
+        old, new = (RunFolder(Path("studies") / f"{study}-digits-smoke" / "runs" / name) for study in ("e10", "e9"))
+        assert old.record() == new.record()
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert 'class="front"' in report and "hybrid" in report
+    draws_pages(capsys)
+
+
+def draws_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    """Records are small, and pages hold their numbers."""
+    for name in ("e9", "e10"):
+        assert dispatch(["study", "record", name, "digits", "--scale", "smoke", "--results", "results"]) == 0
+    assert dispatch(["study", "draw", "--results", "results"]) == 0
+    drawn = capsys.readouterr().out.split()
+    assert {Path(line).name for line in drawn} >= {"e9-digits-smoke.md", "e9-digits-smoke.svg", "e10-digits-smoke.md"}
+    record = json.loads(Path("results/e9-digits-smoke.json").read_text(encoding="utf-8"))
+    page = Path("results/e9-digits-smoke.md").read_text(encoding="utf-8")
+    assert Path("results/e9-digits-smoke.json").stat().st_size < 20_000
+    for row in record["rows"]:
+        assert f"| {row['name']} |" in page and f"{100 * row['score']:.1f} %" in page
+
+
+def test_a_folder_without_records_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(WeftError, match="holds no records of studies; `weft study record NAME` writes one"):
+        dispatch(["study", "draw", "--results", str(tmp_path)])
