@@ -16,12 +16,19 @@ import pytest
 from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare.comparison import compare
+from weft.studies.engine.cluster.connection import restore
 from weft.studies.engine.place import open_pool
 from weft.studies.engine.study import Study
 from weft.studies.engine.worker import WorkerDied
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "WEFT_TEST_CLUSTER" not in os.environ,
+        reason="starts a Ray cluster of its own, which takes minutes on a busy machine: set WEFT_TEST_CLUSTER=1",
+    ),
+]
 
 STORE = 80 << 20  # bytes of an object store
 
@@ -29,6 +36,7 @@ STORE = 80 << 20  # bytes of an object store
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head without cores and two worker nodes of one, each a process with an object store of its own."""
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_health_check_period_ms", "1000")
@@ -44,6 +52,7 @@ def cluster() -> Iterator[Any]:
             yield made
         finally:
             made.shutdown()
+            restore(handlers)  # which a cluster takes over for the whole process
 
 
 def bits(study: Study) -> dict[str, bytes]:
