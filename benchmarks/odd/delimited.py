@@ -42,7 +42,7 @@ CASES = (
     show("blank lines only", "\n\n\n", {2: ("a.csv", "empty")}),
     show("blanks only", "   \n  \n", {2: "a.csv"}),
     show("two rows", table(reviews(rows=2)), {2: "rows"}),
-    show("texts of blanks", table([("  ", row[1]) for row in reviews()]), {2: "line 2"}),
+    show("texts of blanks", table([("  ", row[1]) for row in reviews()]), {2: "line 3: the text is empty"}),
     show("a cell of two million letters", table(but(reviews(), 1, "x" * 2_000_000, "pos")), {2: "line 3"}),
     show("no head, numbers only", table([(n, n * n % 5, n % 2) for n in range(40)], "0,0,0"), {2: "--target"}),
     show("two columns of one name", table([(a, a, b) for a, b in reviews()], "text,text,label"), {2: "'text'"}),

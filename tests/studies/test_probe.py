@@ -154,10 +154,9 @@ def test_networks_are_probed_from_python_on_data_in_memory(
 
 def test_text_is_probed_too(tmp_path: Path) -> None:
     encoder = make_encoder(tmp_path / "encoder")
-    said: list[str] = []
-    found = api.probe(encoder, sentences(), say=said.append, shots=(5,), draws=2)
+    found = api.probe(encoder, sentences(), say=lambda _: None, shots=(5,), draws=2)
     row = found.rows[0]
-    assert found.best == "encoder" and found.recommendation in repr(found) and said
+    assert found.best == "encoder" and found.recommendation in repr(found)
     assert row["features"] == 32 and row["classifiers"]["ridge"]["mean"] > 0.4 and row["name"] == "encoder"
 
 

@@ -17,7 +17,7 @@ from weft.studies.compare.config import ComparisonConfig
 COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),
     "how long": ("time", "epochs", "seeds", "trials"),
-    "how": ("img_size", "flip", "batch_size"),
+    "how": ("img_size", "batch_size"),
     "where": ("output", "jobs"),
 }
 
