@@ -16,7 +16,7 @@ from weft.studies.compare.config import ComparisonConfig
 
 COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),
-    "how long": ("time", "epochs", "seeds", "trials"),
+    "how long": ("time", "epochs", "seeds"),
     "how": ("img_size", "batch_size"),
     "where": ("output", "jobs"),
 }
