@@ -42,7 +42,8 @@ def make_runs(folder: Path, count: int, points: int, kept: int = 30) -> None:
         (run / "metrics.jsonl").write_text(text)
         content = {
             "status": "finished", "metric": "accuracy", "metrics": {"accuracy": 0.5 + 0.4 * math.sin(number)},
-            "config": {**yaml_file.to_dict(config), "seed": number}, "source": {"name": "digits", "fingerprint": "f", "notes": []},
+            "config": {**yaml_file.to_dict(config), "seed": number},
+            "source": {"name": "digits", "fingerprint": "f", "notes": []},
             "parameters": 50_000, "steps": points, "wall_seconds": 9.0, "cost": 0.0, "curve": curve[:kept],
         }  # fmt: skip
         (run / "record.json").write_text(json.dumps(content, indent=2))
@@ -119,7 +120,7 @@ def main() -> None:
             with server(folder) as address:
                 seconds, size = opened(browser, address)
                 again = median(fetched(f"{address}/?q=seed.*7&sort=value")[0] for _ in range(REPEATS))
-            print(f"{count:,} runs: first view {seconds:.2f} s, {size / 1000:.0f} kB; filtered and sorted {again:.2f} s")
+            print(f"{count:,} runs: first view {seconds:.2f} s, {size / 1000:.0f} kB; filtered, sorted {again:.2f} s")
         folder = Path(place) / "long"
         make_runs(folder, 20, points=10_000)
         with server(folder) as address:
@@ -127,7 +128,8 @@ def main() -> None:
             first, size = fetched(chart)
             later = median(fetched(chart)[0] for _ in range(REPEATS))
             shown = median(drawn(browser, chart) for _ in range(REPEATS))
-        print(f"20 runs × 10,000 points: {size / 1000:.0f} kB; server {first:.2f} s, then {later:.2f} s; browser {shown:.3f} s")
+        spent = f"server {first:.2f} s, then {later:.2f} s; browser {shown:.3f} s"
+        print(f"20 runs × 10,000 points: {size / 1000:.0f} kB; {spent}")
         browser.close()
 
 

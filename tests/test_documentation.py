@@ -44,6 +44,10 @@ def test_pages_link_to_files_that_exist() -> None:
 
 
 FOREIGN = {"--no-deps", "--debug", "--help", "--help-all", "--version"}  # of pip, and of the command before its verb
+FOREIGN |= {"--address", "--head"}  # of ray
+FOREIGN |= {"--data-binary"}  # of curl
+FOREIGN |= {f"--{name}" for name in ("max-restarts", "nnodes", "nproc-per-node")}  # of torchrun
+FOREIGN |= {f"--rdzv-{name}" for name in ("backend", "endpoint", "id")}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

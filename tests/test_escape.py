@@ -122,7 +122,10 @@ def test_numbers_survive_the_way_through_csv(numbers: list[float]):
     assert [float(cell) for cell in row] == [float(number) for number in numbers]
 
 
-def test_show_prints_hostile_labels_names_and_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_show_prints_hostile_labels_names_and_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)  # where its page goes
     path = tmp_path / "[red]\x1b[1m.csv"
     labels = ["[/b]", "[red]x", "\x1b[31mred\x1b[0m", "\u202eabc"]
     path.write_text("text,label\n" + "".join(f"\x1b]0;owned\x07 [bold]{n},{labels[n % 4]}\n" for n in range(40)))

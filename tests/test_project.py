@@ -62,7 +62,8 @@ def test_what_the_source_distribution_names_exists() -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     named = set(re.findall(r"[\w/-]+\.md", str(SITE["nav"])))
-    assert named == {path.name for path in (ROOT / "docs").glob("*.md")}
+    docs = ROOT / "docs"
+    assert named == {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
 
 
 def test_the_architecture_names_files_that_exist() -> None:

@@ -14,6 +14,13 @@ from data.made import encoded, sentence, write_parquet
 from weft.commands.main import main
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and sheets go to a folder of their own."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
 def weft(*words: object) -> int:
     with pytest.raises(SystemExit) as exit:
         main(["data", *map(str, words)])

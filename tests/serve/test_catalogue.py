@@ -99,3 +99,16 @@ def test_what_is_made_later_is_found(tmp_path: Path) -> None:
     assert catalogue.run("late").path == tmp_path / "late"
     with pytest.raises(NotServed):
         catalogue.comparison("late")
+
+
+def test_what_was_deleted_is_there_no_more_though_nobody_has_looked_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AGE", 60.0)
+    gone = run(tmp_path / "gone")
+    catalogue = Catalogue([tmp_path])
+    assert catalogue.run("gone").path == gone
+    (gone / "run.yaml").unlink()
+    gone.rmdir()
+    with pytest.raises(NotServed, match="no run 'gone'"):
+        catalogue.run("gone")

@@ -96,7 +96,7 @@ def test_long_headers_and_nonsense_are_refused(address: str) -> None:
 def test_a_refused_upload_is_read_to_its_end_so_that_the_client_sees_why(runs: Path, serve: Serve) -> None:
     with serve(ServeConfig(folders=(runs,), max_body=1000)) as address:
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"http://{address}/models/digits", b"x" * 3_000_000, timeout=30)
+            urllib.request.urlopen(f"http://{address}/models/digits", b"x" * 20_000_000, timeout=30)
         assert refused.value.code == 413 and b"1,000 bytes" in refused.value.read()
 
 

@@ -66,6 +66,15 @@ def test_a_browser_is_led_to_the_form_and_comes_back_with_a_cookie(client: Clien
     assert asked.post("/login", content=b"x" * 5000).status_code == 413
 
 
+@pytest.mark.parametrize("other", ['settings={"a":1}', "list[0]=x", "two words=1", "=", ""])
+def test_cookies_of_other_programs_of_the_host_keep_nobody_out(client: Client, other: str) -> None:
+    asked = client(token=TOKEN)
+    own = asked.post("/login", data={"token": TOKEN}).headers["set-cookie"].partition(";")[0]
+    asked.cookies.clear()
+    assert asked.get("/docs", headers={"cookie": f"{other}; {own}"}).status_code == 200
+    assert asked.get("/docs", headers={"cookie": other}).status_code == 401
+
+
 def test_other_sites_may_send_nothing(client: Client, picture: bytes) -> None:
     asked = client()
     for headers in (

@@ -325,3 +325,10 @@ def test_a_time_too_short_for_a_handful_of_steps_is_refused(tmp_path: Path, monk
     with pytest.raises(WeftError, match=r"fewer than 10 steps of resnet20_cifar .* fit into --time 3s"):
         lifecycle.start(config, tmp_path / "run", Silent())
     assert not (tmp_path / "run").exists()
+
+
+def test_a_time_that_the_last_evaluations_eat_is_refused_by_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="100s"))
+    monkeypatch.setattr(probe, "evaluation_seconds", lambda run: 80.0)
+    with pytest.raises(WeftError, match=r"the last evaluations take \d+ s.*--test-rows"):
+        lifecycle.start(config, tmp_path / "run", Silent())

@@ -18,7 +18,7 @@ COMMON = {
     "what": ("source", "target", "models", "match", "amount", "runs"),
     "how long": ("time", "epochs", "seeds", "trials"),
     "how": ("img_size", "flip", "batch_size"),
-    "where": ("output", "jobs", "on", "plan"),
+    "where": ("output", "jobs"),
 }
 
 

@@ -60,8 +60,8 @@ class Arguments:
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     reading: Annotated[SourceConfig, tyro.conf.arg(name="")] = field(default_factory=SourceConfig)
     output: Path | None = None
-    """File of the contact sheet; by default a PNG in this folder, named after the source. A page with pictures of sizes
-    and classes lies beside it (.html). A file that weft did not draw is never overwritten."""
+    """File of the contact sheet; by default a PNG in this folder, named after the source. Where it is given, a page
+    with pictures of sizes and classes is written as well (.html). No file but one that weft drew is overwritten."""
     rows: int = 5
     """Sample rows that `show` prints of text and vectors."""
     clear: bool = False
@@ -138,10 +138,12 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
         console.print(f"contact sheet: {path}", soft_wrap=True)
     else:
         print_samples(console, source, arguments.rows)
-    console.print(f"sizes and classes as pictures: {write_page(source, summary, arguments)}", soft_wrap=True)
+    if arguments.output is not None:
+        page = write_page(source, summary, arguments.output)
+        console.print(f"sizes and classes as pictures: {page}", soft_wrap=True)
 
 
-def write_page(source: Source, summary: Summary, arguments: Arguments) -> Path:
+def write_page(source: Source, summary: Summary, output: Path) -> Path:
     """The same as a page with pictures, beside the sheet; no file is overwritten but a page of weft's."""
     from weft.data.show.contact_sheet import mark_own
     from weft.report.source import SIGNED, render_source
@@ -149,7 +151,7 @@ def write_page(source: Source, summary: Summary, arguments: Arguments) -> Path:
     def is_free(path: Path) -> bool:
         return not os.path.lexists(path) or (path.is_file() and SIGNED.encode() in path.read_bytes()[:1000])
 
-    base = Path(_name(arguments.source)) if arguments.output is None else arguments.output.with_suffix("")
+    base = output.with_suffix("")
     names = itertools.chain([base.name], (f"{base.name}-{number}" for number in itertools.count(2)))
     path = next(path for name in names if is_free(path := base.with_name(f"{name}.html")))
     path.parent.mkdir(parents=True, exist_ok=True)

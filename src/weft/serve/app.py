@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from weft import __version__
 from weft.disk import brief
 from weft.errors import WeftError
-from weft.serve.body import Bodies
+from weft.serve.body import Bodies, ReadToTheEnd
 from weft.serve.catalogue import Catalogue, NotServed
 from weft.serve.config import ServeConfig
 from weft.serve.metrics import Counted, Metrics
@@ -53,6 +53,7 @@ def make_app(config: ServeConfig) -> FastAPI:
     add_refusals(app)
     app.add_middleware(Protection, config=config)
     app.add_middleware(Counted, metrics=metrics)
+    app.add_middleware(ReadToTheEnd)
     return app
 
 

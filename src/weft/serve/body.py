@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from weft.serve.refusal import JSON, Refusal
 
+REST = 10.0  # seconds for what is left of a body that was refused
 TOGETHER = 16  # times the largest body: what all bodies that are held at one moment may take
 
 
@@ -64,6 +66,38 @@ class Bodies:
 
     def _too_long(self) -> Refusal:
         return Refusal(413, f"a request may have {self.limit:,} bytes and this one has more; send a smaller one")
+
+
+class ReadToTheEnd:
+    """Middleware: whose connection ends with the answer is refused when all of the body has come.
+
+    A connection that is closed while the client still sends is reset, and the refusal lost with it; others stay open.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (b"connection", b"close") not in [(name, value.lower()) for name, value in scope.get("headers", ())]:
+            await self.app(scope, receive, send)
+            return
+        more = True
+
+        async def received() -> Message:
+            nonlocal more
+            message = await receive()
+            more = bool(message.get("more_body", False))
+            return message
+
+        async def answered(message: Message) -> None:
+            if message.get("status", 200) >= 400:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(REST):
+                        while more:
+                            await received()
+            await send(message)
+
+        await self.app(scope, received, answered)
 
 
 def media_type(request: Request) -> str:

@@ -123,6 +123,9 @@ class Catalogue:
 
     def _get(self, name: str, kind: Kind) -> Entry:
         found = self._entries.get(name)  # what was there a moment ago needs no walk
+        if found is not None and not found.path.is_dir():
+            self.forget()  # it was deleted
+            found = None
         if found is None or found.kind != kind:
             known = [entry for entry in self.entries() if entry.kind == kind]
             found = next((entry for entry in known if name in (entry.name, entry.long_name)), None)

@@ -10,12 +10,10 @@ import hmac
 import ipaddress
 import re
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -118,12 +116,8 @@ class Login:
 
 
 def cookie_of(headers: Headers, name: str) -> str:
-    """The value of a cookie; empty where there is none."""
-    try:
-        found: Any = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else str(found.value)
+    """The value of a cookie; empty where there is none. Those of other programs of the host may be odd."""
+    return cookie_parser(headers.get("cookie", "")).get(name, "")
 
 
 def is_foreign(headers: Headers) -> bool:

@@ -48,7 +48,8 @@ def test_without_data_nothing_can_be_started(client: Make):
 
 
 @pytest.mark.parametrize(
-    "key", ["0/../outside.csv", "0/link.csv", "0/.secret", "1", "/etc", "hub:imdb", "0/\0", "-1/x", "²"]
+    "key",
+    ["0/../outside.csv", "0/link.csv", "0/.secret", "1", "/etc", "hub:imdb", "0/\0", "-1/x", "²", "0000001", "00"],
 )
 def test_no_source_is_found_outside_of_the_folders(server: TestClient, key: str):
     assert server.get("/start", params={"source": key}).status_code == 404

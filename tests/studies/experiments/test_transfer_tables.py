@@ -21,6 +21,7 @@ from weft.studies.experiments.transfer_tables.design import (
     task_name,
 )
 from weft.studies.experiments.transfer_tables.questions import conclusion, judged
+from weft.studies.experiments.transfer_tables.run_configs import Asked, from_scratch
 from weft.studies.experiments.transfer_tables.scales import SCALES
 
 
@@ -49,6 +50,16 @@ def test_known_sets_have_their_usual_names() -> None:
     assert named_tasks("digits", ()) == {"digits again": "digits"}
     with pytest.raises(WeftError, match="cifar10 is named twice"):
         named_tasks("data/cifar10", ("pets", "other/cifar-10"))
+
+
+def test_all_shares_of_a_set_are_augmented_alike() -> None:
+    """Else a small share would be mirrored and a large one, of which few passes are made, would not."""
+    asked = Asked("e8", SCALES["cpu"], "cifar10", Path("x"), 1, "", print, {"pets": "pets"}, mirrored=True)
+    configs = [from_scratch(asked, row, "cifar10", 0, 100) for row in asked.rows if row.family == "vit"]
+    assert [config.reading.train_fraction for config in configs] == [0.1, 0.3, 1.0]
+    assert {(config.augment.flip, config.augment.crop_padding) for config in configs} == {(True, 4)}
+    plain = next(row for row in table_rows("e3", SCALES["cpu"]) if not row.regularised)
+    assert from_scratch(asked, plain, "cifar10", 0, 100).augment.flip is False
 
 
 def scores(rate: float, seeds: int = 3, rows: int = 400) -> np.ndarray:

@@ -163,6 +163,8 @@ def check_wishes(model: Model, content: Content) -> None:
     if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
         raise Refusal(422, "outputs must be a list of objects with names")
     known = outputs_of(model)
+    if len(wanted) > len(known):  # a short request must not ask for an answer of gigabytes
+        raise Refusal(422, f"{len(wanted)} outputs are wanted and there are {len(known)}; name each of them once")
     for one in wanted:
         if not isinstance(one.get("name"), str) or one["name"] not in known:
             raise Refusal(422, f"there is no output {one.get('name')!r:.40}; there are {', '.join(known)}")

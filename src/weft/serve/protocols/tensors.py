@@ -75,6 +75,8 @@ def numbers(datatype: str, data: Any, tail: memoryview | None) -> NDArray[Any]:
     flat = list(flattened(data))
     if not all(isinstance(value, int | float) for value in flat):
         raise Refusal(422, f"the data of an input of {datatype} holds something else than numbers")
+    if not datatype.startswith("FP") and not all(isinstance(value, int) or value.is_integer() for value in flat):
+        raise Refusal(422, f"the data of an input of {datatype} holds fractions, which would be lost; send FP32")
     try:
         return np.array(flat, dtype=np.float64 if datatype.startswith("FP") else object).astype(kind)
     except (OverflowError, ValueError, TypeError) as error:

@@ -88,9 +88,13 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
 
 
 def same_source(result: Result, facts: dict[str, Any], problems: list[str]) -> Result:
-    """The result, or why it does not count: its source was changed while the study went on."""
-    found = (result.record or {}).get("source", {}).get("fingerprint", facts["fingerprint"])
-    if found == facts["fingerprint"]:
+    """The result, or why it does not count: its source was changed while the study went on.
+
+    Runs of other kinds keep the fingerprint of what they made of the source.
+    """
+    record = result.record or {}
+    found = record.get("source", {}).get("fingerprint", facts["fingerprint"])
+    if found == facts["fingerprint"] or record.get("kind", "train") != "train":
         return result
     problems.append(f"{result.path} read other data than the rest, as {facts['name']} was changed meanwhile: left out")
     return replace(result, record=None, predictions=None, reason=f"{facts['name']} was changed meanwhile")

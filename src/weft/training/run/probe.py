@@ -37,6 +37,7 @@ STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left ou
 FEW = 2  # examples of the first step that is timed
 LEAST = 10  # steps that a run must have: of fewer, a whole one more or less is not near the time asked for
 PROBING = 0.1  # share of the time asked for that may go into measuring
+SHARE_TOLD = 0.3  # of the time asked for: what takes more is named where too little is left
 LEAVING = 0.5  # seconds from the record to the end of the process
 LARGER = 2.0  # an example takes less in a whole batch than in one of a few: by this much at most
 EVALUATING = 0.1  # share of the time, at most, that goes into evaluations where their interval is not given
@@ -105,24 +106,24 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     asked = run.config.duration.time
     probing = PROBING * seconds(asked) if asked else math.inf
     if asked:
-        require_some_steps(run, asked, seconds(asked) - (time.perf_counter() - started))
+        require_some_steps(run, asked, time.perf_counter() - started)
     step_seconds = mean_step(run, run.plan.precision, probe_steps(run), within=probing)
     precision, step_seconds = choose_precision(run, step_seconds)
     compiled, step_seconds = choose_compile(run, precision, step_seconds)
     evaluation = evaluation_seconds(run)
     restore(start, run.core, run.optimiser, run.ema)
-    rest, last = None, last_evaluations(run, tested)
+    rest, last, passed = None, last_evaluations(run, tested), time.perf_counter() - started
+    ending = evaluation * (1 + last) + save_seconds / growth(run) + LEAVING  # which writes the network once more
     if asked:
-        ending = evaluation * (1 + last) + save_seconds / growth(run) + LEAVING  # which writes the network once more
-        rest = run.team.share(seconds(asked) - (time.perf_counter() - started) - ending)
+        rest = run.team.share(seconds(asked) - passed - ending)
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled, last_evaluations=last)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     if plan.steps < LEAST and asked:
-        raise too_short(run, asked)
+        raise too_short(run, asked, passed, ending)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
-def require_some_steps(run: Run, asked: str, rest: float) -> None:
+def require_some_steps(run: Run, asked: str, passed: float) -> None:
     """Refuse a time that a handful of steps does not fit into, from a step of a few examples: a whole one might take
     longer than all of the time."""
     batch = run.train[0]
@@ -130,8 +131,8 @@ def require_some_steps(run: Run, asked: str, rest: float) -> None:
     for group in run.optimiser.param_groups:
         group["lr"] = 0.0
     short = min(timed(lambda: update(run, few, 0, scaling)) for _ in range(2))
-    if LEAST * short * len(batch.index) / FEW / LARGER > rest:
-        raise too_short(run, asked)
+    if LEAST * short * len(batch.index) / FEW / LARGER > seconds(asked) - passed:
+        raise too_short(run, asked, passed)
 
 
 def first_examples(batch: Batch, count: int) -> Batch:
@@ -140,14 +141,19 @@ def first_examples(batch: Batch, count: int) -> Batch:
     return Batch(inputs, batch.targets[:count], batch.index[:count], min(count, batch.size))
 
 
-def too_short(run: Run, asked: str) -> WeftError:
-    """The sentence for a time in which next to nothing could be learnt."""
+def too_short(run: Run, asked: str, passed: float, ending: float = 0.0) -> WeftError:
+    """The sentence for a time in which next to nothing could be learnt, with what else has taken or will take it."""
+    spent = {"start and probe took": passed, "the last evaluations take": ending}
+    known = [f"{what} {value:.0f} s" for what, value in spent.items() if value > SHARE_TOLD * seconds(asked)]
+    besides = f" ({', '.join(known)})" if known else ""
+    labelled = not isinstance(run.config, PretrainConfig)
+    fewer = ", fewer --test-rows" if labelled and ending > SHARE_TOLD * seconds(asked) else ""
     size = run.config.optimisation.batch
     smaller = f", --batch-size {max(1, size // 4)}" if size > 8 else ""
     side = "" if "mask" in run.train[0].inputs else ", a smaller --img-size"
     return WeftError(
-        f"fewer than {LEAST} steps of {run.config.model} with a batch of {size} fit into --time {asked}; give more "
-        f"time, a smaller network{side}{smaller}, or count in --steps"
+        f"fewer than {LEAST} steps of {run.config.model} with a batch of {size} fit into --time {asked}{besides}; "
+        f"give more time, a smaller network{side}{smaller}{fewer}, or count in --steps"
     )
 
 

@@ -111,7 +111,7 @@ def test_a_folder_holds_one_request_only(tmp_path: Path, capsys):
         ),
         ("run e4 pydocs --scale smoke --pretrain-time 5 --output x", "'5' is not a duration"),
         ("run e4 pydocs --steps 3 --pretrain-time 5m", "--steps and --pretrain-time contradict each other"),
-        ("run e11 --pretrain-time 5m", "--pretrain-time, --tasks and --encoder are for e4 to e7"),
+        ("run e11 --pretrain-time 5m", "--pretrain-time is for e3, e4, e5, e6, e7, e8; e11 does not know it"),
         ("run e6 pydocs --scale smoke --encoder nowhere --output x", "no file or folder nowhere; give a run of weft"),
         ("show e5 --output nowhere", "nowhere does not exist"),
     ],
@@ -129,7 +129,7 @@ def test_a_source_without_text_is_refused(tmp_path: Path, capsys):
 
 def test_the_paper_scale_is_run_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys):
     monkeypatch.setattr(run_experiment, "has_gpu", lambda: True)
-    monkeypatch.setattr(run_experiment, "Pool", Mock(side_effect=WeftError("workers are started")))
+    monkeypatch.setattr(run_experiment, "open_pool", Mock(side_effect=WeftError("workers are started")))
     code, printed = study(f"run e4 pydocs --scale paper --output {tmp_path / 'e4'}", capsys)
     assert code == 2 and "workers are started" in printed
-    run_experiment.Pool.assert_called_once_with(1)
+    assert run_experiment.open_pool.call_args.kwargs == {"gpu": True}

@@ -51,15 +51,15 @@ class Sources:
         if key in EMBEDDED:
             return Place(key, key, None)
         number, _, rest = key.partition("/")
-        if not (number.isascii() and number.isdigit()) or int(number[:6]) >= len(self.roots):
-            raise NotServed(f"there is no source {key[:100]!r}; the list has those there are")
-        root = self.roots[int(number[:6])]
+        root = {str(each): folder for each, folder in enumerate(self.roots)}.get(number)
         try:
-            path = root.joinpath(rest).resolve(strict=True)
+            path = None if root is None else root.joinpath(rest).resolve(strict=True)
         except (OSError, ValueError, RuntimeError):
-            raise NotServed(f"there is nothing at {key[:100]!r} any more") from None
-        if not path.is_relative_to(root) or any(part.startswith(".") for part in path.relative_to(root).parts):
-            raise NotServed(f"{key[:100]!r} is not below the folders of --data")
+            path = None
+        if root is None or path is None or not is_open(path, root):  # one sentence: what lies elsewhere is not told
+            raise NotServed(
+                f"there is no source {key[:100]!r} below the folders of --data; the list has those there are"
+            )
         return self._place(int(number), path)
 
     def of(self, source: str) -> Place | None:
@@ -103,3 +103,8 @@ class Sources:
         if place.path is None or not place.path.is_dir():
             return 0
         return sum(path.suffix.lower() in IMAGES for path in list(place.path.iterdir())[: 4 * MOST])
+
+
+def is_open(path: Path, root: Path) -> bool:
+    """Whether a path lies below a folder, with nothing hidden on the way to it."""
+    return path.is_relative_to(root) and not any(part.startswith(".") for part in path.relative_to(root).parts)

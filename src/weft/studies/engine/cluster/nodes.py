@@ -134,7 +134,6 @@ def probe() -> Callable[[str, str], dict[str, Any]]:
     def look(mark: str, name: str) -> dict[str, Any]:
         import hashlib
         import importlib.metadata
-        import os
         import pathlib
         import platform
 
@@ -147,7 +146,7 @@ def probe() -> Callable[[str, str], dict[str, Any]]:
             for file in sorted(pathlib.Path(str(weft.__file__)).parent.rglob("*.py")):
                 digest.update(file.read_bytes())
         except ImportError:
-            version, processor, cores = "", platform.processor(), os.cpu_count() or 1
+            version, processor, cores = "", platform.processor(), 1
         try:
             torch = importlib.metadata.version("torch")
         except importlib.metadata.PackageNotFoundError:

@@ -40,6 +40,8 @@ class Asked:
     """name -> source"""
     on: str | None = None
     """the cluster that runs are computed on"""
+    mirrored: bool = False
+    """whether images of the larger set may be"""
 
     @property
     def rows(self) -> list[TransferRow]:
@@ -68,6 +70,8 @@ def from_scratch(asked: Asked, row: TransferRow, source: str, seed: int, steps: 
     model, changes, side = network_of(row, asked.scale)
     settings = REGULARISED if row.regularised else PLAIN
     larger = source == asked.source and row.family
+    if larger and row.regularised:  # the same for all shares: what suits a few rows suits many
+        settings = {**settings, "augment": AugmentConfig(flip=asked.mirrored, crop_padding=max(1, side // 8))}
     batch = asked.scale.batch if larger else asked.scale.task_batch
     return RunConfig(
         source=source,

@@ -7,6 +7,7 @@ is finished is run again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from weft.disk import mark, write_json
 from weft.errors import WeftError, WorkFailed
@@ -33,6 +34,7 @@ from weft.studies.experiments.transfer_tables.run_configs import (
 )
 from weft.studies.experiments.transfer_tables.scales import TRAINED
 from weft.training.config import RunConfig, seconds
+from weft.training.run.settings import SIGNS
 
 Parts = dict[tuple[str, str], RunConfig]  # row, column -> a run that can be timed before anything is trained
 
@@ -50,6 +52,8 @@ def run_transfer(asked: Asked) -> None:
         threads = stored.threads if stored else None
         with open_pool(asked.on, asked.folder, asked.say, size, threads) as pool:
             facts = {name: look(asked, pool, source) for name, source in sources(asked).items()}
+            signs = all(SIGNS.fullmatch(name) for name in facts[asked.upstream].classes)
+            asked = replace(asked, mirrored=not signs)
             prediction = stored or predict(asked, pool)
             mark(asked.folder)
             prediction.save(asked.folder)
