@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -171,6 +172,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--requests", type=int, default=None)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # or the server would be left behind
     arguments.seconds = arguments.seconds or (120.0 if arguments.part == "load" else 10.0)
     arguments.requests = arguments.requests or (2000 if arguments.part == "overhead" else 10_000)
     with tempfile.TemporaryDirectory() as folder:
