@@ -152,11 +152,13 @@ def test_networks_are_probed_from_python_on_data_in_memory(
         api.probe(starts, "digits", draw=3)
 
 
-def test_text_is_probed_too(tmp_path: Path) -> None:
+def test_text_is_probed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))  # what is there already is not announced
     encoder = make_encoder(tmp_path / "encoder")
-    found = api.probe(encoder, sentences(), say=lambda _: None, shots=(5,), draws=2)
+    said: list[str] = []
+    found = api.probe(encoder, sentences(), say=said.append, shots=(5,), draws=2)
     row = found.rows[0]
-    assert found.best == "encoder" and found.recommendation in repr(found)
+    assert found.best == "encoder" and found.recommendation in repr(found) and said
     assert row["features"] == 32 and row["classifiers"]["ridge"]["mean"] > 0.4 and row["name"] == "encoder"
 
 
