@@ -49,7 +49,7 @@ def quick(source: str, limit: str, folder: Path) -> dict[str, Any]:
             [sys.executable, "-m", "weft", "compare", source, "--time", limit, "--output", str(folder)], check=True
         )
         (folder / "took.json").write_text(json.dumps(time.perf_counter() - began))
-    return {"seconds": json.loads((folder / "took.json").read_text()), **told(draw_report(folder))}
+    return {"seconds": json.loads((folder / "took.json").read_text()), **compared_part(draw_report(folder))}
 
 
 def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> dict
         study = won(session, study, settings, jobs, once)
         study.save()
         spent = sum(float((study.run_folder(job).record() or {}).get("wall_seconds", 0.0)) for job in whole)
-        return {"seconds": spent / len(pool.workers), "runs": len(whole), **told(draw_report(folder))}
+        return {"seconds": spent / len(pool.workers), "runs": len(whole), **compared_part(draw_report(folder))}
 
 
 def known(prepared: Prepared, after: Path, pool: Pool) -> Session:
@@ -129,7 +129,7 @@ def won(
     return replace(study, candidates=kept, jobs=runs + once)
 
 
-def told(summary: dict[str, Any]) -> dict[str, Any]:
+def compared_part(summary: dict[str, Any]) -> dict[str, Any]:
     """What is compared of two answers."""
     rows = [
         {name: row[name] for name in ("name", "score", "low", "high", "seeds", "steps", "lr")}

@@ -1,12 +1,12 @@
 """The same comparison with and without Ray: equal bit for bit, also when a node or the driver is killed in the middle.
 
     python benchmarks/cluster.py equal [--times 10]     # 12 runs: without Ray, on two nodes, node or driver killed
-    python benchmarks/cluster.py overhead [--steps N]   # runs of about a minute: share of the time that is not training
+    python benchmarks/cluster.py overhead               # runs of about a minute: share of the time that Ray costs
     python benchmarks/cluster.py scheduling [--runs N]  # runs of no length: seconds to schedule them all
-    python benchmarks/cluster.py row SOURCE [--candidate resnet]   # one run of e9's cpu scale against its plan
+    python benchmarks/cluster.py row SOURCE [--study e10] [--candidate resnet]   # a row at cpu scale against its plan
 
-The cluster is two worker nodes on this machine, each a raylet with its own object store, beside a head without cores.
-Records go to docs/results/cluster.json.
+The cluster is two worker nodes on this machine, each a raylet with its own object store, beside a head without cores
+(tests/local_cluster.py). Each prints a line for benchmarks/RESULTS.md, with the load of the machine before and after.
 """
 
 from __future__ import annotations
@@ -20,41 +20,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("RAY_worker_niceness", "0")  # else Ray's processes give way to all others
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from local_cluster import LocalCluster
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "cluster.json"
-QUESTION = ["digits", "--models", "mlp,vit_nano_p4_32,mixer_nano_p4_32,resnet8_cifar", "--seeds", "3", "--no-controls",
-            "--no-baseline", "--trials", "0", "--jobs", "2", "--checkpoint-every", "20"]  # fmt: skip
-STORE = 80 << 20  # bytes of an object store
+NETWORKS = "mlp,vit_nano_p4_32,mixer_nano_p4_32,resnet8_cifar"
+QUESTION = ["digits", "--no-controls", "--no-baseline", "--trials", "0", "--jobs", "2"]
+TWELVE = ["--models", NETWORKS, "--amount", "10k", "--seeds", "3", "--checkpoint-every", "5"]
+LONG = ["--models", "vit_nano_p4_32", "--match", "none", "--seeds", "4"]  # two a node
+MINUTE = 60.0
 
 
-@contextmanager
-def local_cluster(nodes: int = 2) -> Iterator[Any]:
-    """A head and worker nodes of one core each; the nodes are processes of their own."""
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False},
-    )
-    try:
-        for _ in range(nodes):
-            cluster.add_node(num_cpus=1, object_store_memory=STORE)
-        cluster.wait_for_nodes()
-        yield cluster
-    finally:
-        cluster.shutdown()
-
-
-def command(folder: Path, steps: int, address: str | None = None) -> list[str]:
-    words = [sys.executable, "-m", "weft", "compare", *QUESTION, "--steps", str(steps), "--output", str(folder)]
-    return [*words, *(["--on", f"ray:{address}"] if address else [])]
+def command(folder: Path, steps: int, flags: list[str], cluster: LocalCluster | None = None) -> list[str]:
+    words = [sys.executable, "-m", "weft", "compare", *QUESTION, *flags, "--steps", str(steps), "--output", str(folder)]
+    return [*words, *(["--on", f"ray:{cluster.address}"] if cluster else [])]
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -68,60 +51,87 @@ def content(folder: Path) -> dict[str, str]:
     return found
 
 
-def begun(folder: Path) -> int:
-    """Runs that have begun and not ended."""
-    return sum(1 for path in folder.glob("runs/*/checkpoints/*") if not (path.parents[1] / "record.json").exists())
+def is_begun(folder: Path) -> bool:
+    """Whether a run has a checkpoint and no end."""
+    return any(not (path.parents[1] / "record.json").exists() for path in folder.glob("runs/*/checkpoints/*"))
 
 
-def carried_out(folder: Path, steps: int, cluster: Any = None, kill: str = "") -> float:
+def run_command(words: list[str], folder: Path, cluster: LocalCluster | None = None, kill: str = "") -> float:
     """A comparison from beginning to end, with something killed as soon as a run has its first checkpoint."""
     started = time.perf_counter()
-    words = command(folder, steps, cluster.address if cluster else None)
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
-    while kill and process.poll() is None and not begun(folder):
-        time.sleep(0.05)
+    environment = cluster.environment if cluster else dict(os.environ)
+    process = begin(words, environment)
+    while kill and not is_begun(folder):
+        if process.poll() is not None:
+            raise SystemExit(f"no run was seen in the middle, so that nothing was killed: {' '.join(words)}")
+        time.sleep(0.01)
     if kill == "node":
-        cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
-        cluster.add_node(num_cpus=1, object_store_memory=STORE)
+        assert cluster is not None
+        cluster.kill_node()
     if kill == "driver":
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
+        process = begin(words, environment)
     if process.wait() != 0:
         raise SystemExit(f"the comparison ended with {process.returncode}: {' '.join(words)}")
-    return time.perf_counter() - started
+    took = time.perf_counter() - started
+    if kill == "node":
+        assert cluster is not None
+        cluster.add_node()
+    return took
+
+
+def begin(words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True, env=environment)
 
 
 def equal(steps: int, times: int) -> dict[str, Any]:
     """How often the runs are the same as without Ray."""
-    found: dict[str, Any] = {"steps": steps, "times": times, "runs": 12}
-    with tempfile.TemporaryDirectory() as place:
-        carried_out(Path(place) / "here", steps)
-        expected = content(Path(place) / "here")
+    found: dict[str, Any] = {"steps": steps, "times": times}
+    with tempfile.TemporaryDirectory() as place, LocalCluster(nodes=2) as cluster:
+        here = Path(place) / "here"
+        run_command(command(here, steps, TWELVE), here)
+        expected = content(here)
+        found["runs"] = len(expected)
         for kill in ("", "node", "driver"):
-            same = 0
+            same, seconds = 0, []
             for number in range(times):
                 folder = Path(place) / f"{kill or 'ray'}-{number}"
-                with local_cluster() as cluster:
-                    took = carried_out(folder, steps, cluster, kill)
+                seconds.append(run_command(command(folder, steps, TWELVE, cluster), folder, cluster, kill))
                 same += content(folder) == expected
-                print(f"{kill or 'nothing'} killed: {same} of {number + 1} equal, {took:.0f} s", flush=True)
-            found[f"{kill or 'nothing'} killed"] = same
+                print(f"{kill or 'nothing'} killed: {same} of {number + 1} equal, {seconds[-1]:.0f} s", flush=True)
+            found[f"{kill or 'nothing'} killed"] = (
+                f"{same} of {times} equal, {min(seconds):.0f} to {max(seconds):.0f} s"
+            )
     return found
 
 
-def overhead(steps: int) -> dict[str, Any]:
-    """Seconds of all runs from asking to answer, beyond their training loops, as a share of these."""
-    with tempfile.TemporaryDirectory() as place, local_cluster() as cluster:
-        found = {}
-        for name, where in (("here", None), ("ray", cluster)):
-            folder = Path(place) / name
-            took = carried_out(folder, steps, where)
-            records = [json.loads(path.read_text()) for path in folder.glob("runs/*/record.json")]
-            training = sum(record["wall_seconds"] for record in records)
-            found[name] = {"wall": round(took, 1), "training": round(training, 1), "runs": len(records)}
-    apart = found["ray"]["wall"] - found["here"]["wall"]
-    return {**found, "overhead": round(2 * apart / found["here"]["training"], 4)}  # two runs at a time
+def overhead(steps: int | None) -> dict[str, Any]:
+    """How much longer runs of about a minute take on Ray than here, two at a time, as a share of their training."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place:
+        if steps is None:
+            run_command(command(Path(place) / "short", 200, LONG), Path(place) / "short")
+            steps = int(200 * MINUTE / training(Path(place) / "short")[0])
+        folder = Path(place) / "here"
+        found["here"] = wall_and_training(run_command(command(folder, steps, LONG), folder), folder)
+        with LocalCluster(nodes=2) as cluster:
+            folder = Path(place) / "ray"
+            found["ray"] = wall_and_training(
+                run_command(command(folder, steps, LONG, cluster), folder, cluster), folder
+            )
+        apart = found["ray"]["wall"] - found["here"]["wall"]
+        share = 2 * apart / sum(training(Path(place) / "here"))  # two runs at a time
+    return {"steps": steps, **found, "overhead": f"{100 * share:.1f} % of the training time"}
+
+
+def training(folder: Path) -> list[float]:
+    """Seconds of the training loops of all runs."""
+    return [json.loads(path.read_text())["wall_seconds"] for path in sorted(folder.glob("runs/*/record.json"))]
+
+
+def wall_and_training(wall: float, folder: Path) -> dict[str, Any]:
+    return {"wall": round(wall, 1), "training of each run": [round(value, 1) for value in training(folder)]}
 
 
 def nothing(config: Any, path: Path, known: Any = None) -> str:
@@ -143,7 +153,7 @@ def scheduling(runs: int) -> dict[str, Any]:
     facts = Facts("nothing", "vector", "classes", 2, "none", 1, {"in_features": 1})
     config = RunConfig(source="nothing", model="logistic")
     jobs = [Job(f"logistic {n // 20}", replace(config, seed=n % 20), f"{n // 20}") for n in range(runs)]
-    with tempfile.TemporaryDirectory() as place, local_cluster() as cluster:
+    with tempfile.TemporaryDirectory() as place, LocalCluster(nodes=2) as cluster:
         folder = Path(place)
         study = Study(folder, "nothing", facts, [Candidate("logistic", "logistic", "classical")], jobs)
         with open_pool(f"ray:{cluster.address}", folder, print) as pool:
@@ -157,8 +167,10 @@ def scheduling(runs: int) -> dict[str, Any]:
     return {"runs": done, "seconds": round(took, 2)}
 
 
-def row(source: str, candidate: str) -> dict[str, Any]:
-    """One run of the cpu scale, against what its plan says of it."""
+def row(source: str, study: str, candidate: str) -> dict[str, Any]:
+    """One row of the cpu scale, against what its plan says of it."""
+    from weft.studies.compare.comparison import plan_comparison, prepare
+    from weft.studies.compare.config import decided
     from weft.studies.compare.dry_run import paces_of, run_seconds
     from weft.studies.engine import tasks
     from weft.studies.engine.runner import Pool
@@ -168,16 +180,21 @@ def row(source: str, candidate: str) -> dict[str, Any]:
 
     asked = question(Request(Path("nowhere"), source, 1, None, "", print))
     with Pool(2) as pool, tempfile.TemporaryDirectory() as place:
-        _, planned = plan_front(asked, SCALES["cpu"], Path(place), "", pool)
+        if study == "e9":
+            _, planned = plan_front(asked, SCALES["cpu"], Path(place), "", pool)
+        else:
+            prepared = prepare(decided(asked), Path(place), pool, print, False, {})
+            planned = plan_comparison(prepared.asked, Path(place), "", prepared.facts, prepared.candidates)
+        paces = paces_of(pool, [job.labelled for job in planned.jobs])  # two at a time, as the plan does
         config = next(job.labelled for job in planned.jobs if job.candidate == candidate)
         config = replace(config, execution=replace(config.execution, threads=1))
-        predicted = run_seconds(config, paces_of(pool, [config, config]))
+        predicted = run_seconds(config, paces)
         started = time.perf_counter()
         for number, worker in enumerate(pool.workers):  # both cores busy, as in the study
             worker.ask(tasks.run_one, replace(config, seed=number), Path(place) / str(number), None)
         pool.answers(tasks.run_one, pool.workers)
         took = time.perf_counter() - started
-    return {"candidate": candidate, "predicted": round(predicted, 1), "took": round(took, 1)}
+    return {"study": study, "candidate": candidate, "predicted": round(predicted, 1), "took": round(took, 1)}
 
 
 def main() -> None:
@@ -187,20 +204,17 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--steps", type=int, default=None)
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--study", choices=("e9", "e10"), default="e9")
     parser.add_argument("--candidate", default="resnet")
-    parser.add_argument("--keep", action="store_true", help="write what was found into docs/results/cluster.json")
     asked = parser.parse_args()
+    before = os.getloadavg()[0]
     found = {
-        "equal": lambda: equal(asked.steps or 120, asked.times),
-        "overhead": lambda: overhead(asked.steps or 4000),
+        "equal": lambda: equal(asked.steps or 30, asked.times),
+        "overhead": lambda: overhead(asked.steps),
         "scheduling": lambda: scheduling(asked.runs),
-        "row": lambda: row(asked.source, asked.candidate),
+        "row": lambda: row(asked.source, asked.study, asked.candidate),
     }[asked.what]()
-    print(json.dumps(found, indent=1))
-    if asked.keep:
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        records = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-        RESULTS.write_text(json.dumps({**records, asked.what: found}, indent=1) + "\n")
+    print(json.dumps({**found, "load before and after": [round(before, 1), round(os.getloadavg()[0], 1)]}, indent=1))
 
 
 if __name__ == "__main__":

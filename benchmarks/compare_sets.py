@@ -1,7 +1,7 @@
 """`weft compare PATH` with no flags on real sets: when the first leaderboard is there, when it ends, what it answers.
 
-    python benchmarks/compare_sets.py run DATA NAME … [--time 15m]     # one after the other; records go to docs/results
-    python benchmarks/compare_sets.py draw                             # docs/results/compare.md from the records
+    python benchmarks/compare_sets.py DATA NAME … [--time 15m]     # one after the other; docs/results/compare.json
+    weft study draw                                                # docs/results/compare.md from that record
 
 DATA is a folder with the sets below. A set that has a record is compared again only if it is named.
 """
@@ -27,6 +27,14 @@ SETS = {
     "mnli_subset": "MNLI, a part",
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
+RECORD = {
+    "study": "compare",
+    "kind": "comparisons",
+    "question": "What `weft compare` answers on real sets",
+    "command": "weft compare PATH",
+    "verdicts": [],
+    "notes": ["No flags: fifteen minutes, from the command to the report. Made by benchmarks/compare_sets.py."],
+}
 
 
 def compare(source: Path, limit: str) -> dict[str, Any]:
@@ -66,64 +74,19 @@ def compare(source: Path, limit: str) -> dict[str, Any]:
     }
 
 
-def draw(records: dict[str, Any]) -> str:
-    """The page."""
-    lines = [
-        "# What `weft compare` answers on real sets",
-        "",
-        "`weft compare PATH` with no flags: fifteen minutes, from the command to the report. Made by",
-        "`python benchmarks/compare_sets.py run DATA NAME …` and drawn from the records beside this page.",
-        "",
-        "| set | took | first leaderboard | the best by score | of networks from scratch | classical | advice |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for key, title in SETS.items():
-        if (record := records.get(key)) is None:
-            continue
-        scratch = [
-            r for r in record["rows"] if "+" not in r["name"] and r["group"] != "control" and r["score"] is not None
-        ]
-        classical = [r for r in record["rows"] if r["group"] == "classical" and r["score"] is not None]
-        best = max((r for r in record["rows"] if r["score"] is not None), key=lambda r: r["score"])
-        cells = [told(best), told(max(scratch, key=lambda r: r["score"])), told(classical[0]) if classical else "–"]
-        minutes = f"{record['seconds'] / 60:.1f} min"
-        advice = record["recommendation"].partition(":")[0]
-        lines.append(
-            f"| {title} | {minutes} | {(record['first'] or 0) / 60:.1f} min | {' | '.join(cells)} | {advice} |"
-        )
-    for key, title in SETS.items():
-        if record := records.get(key):
-            lines += ["", f"## {title}", "", f"{record['budget']}; {record['processor']}.", ""]
-            lines += ["| candidate | score, 95 % interval | seeds | steps | parameters |", "|---|---|---|---|---|"]
-            for r in record["rows"]:
-                counts = f"{r['steps'] or 0:,.0f} | {r['parameters'] or 0:,.0f}"
-                lines.append(f"| {r['name']} | {told(r, name=False)} | {r['seeds']} | {counts} |")
-            lines += ["", *(f"- {sentence}" for sentence in record["verdicts"]), f"- {record['recommendation']}"]
-    return "\n".join(lines) + "\n"
-
-
-def told(row: dict[str, Any], name: bool = True) -> str:
-    if row["score"] is None:
-        return "failed"
-    span = f"{100 * row['score']:.1f} % ({100 * row['low']:.1f}…{100 * row['high']:.1f})"
-    return f"{row['name']} {span}" if name else span
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "draw"))
-    parser.add_argument("data", type=Path, nargs="?")
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("names", nargs="+", choices=list(SETS))
     parser.add_argument("--time", default="")
     asked = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "compare.json"
-    records = json.loads(file.read_text()) if file.is_file() else {}
+    known = json.loads(file.read_text())["sets"] if file.is_file() else {}
     for name in asked.names:
-        records[name] = compare(asked.data / name, asked.time)
-        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-    if records:
-        (RESULTS / "compare.md").write_text(draw(records))
+        known[name] = {"title": SETS[name], **compare(asked.data / name, asked.time)}
+        sets = {key: known[key] for key in SETS if key in known}
+        file.write_text(json.dumps({**RECORD, "sets": sets}, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -42,13 +42,13 @@ def seconds(work: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - processor
 
 
-def told(taken: tuple[float, float]) -> str:
+def in_seconds(taken: tuple[float, float]) -> str:
     """Wall time with processor time in brackets."""
     return f"{taken[0]:.1f} s ({taken[1]:.1f})"
 
 
 def opening(datasets: Path) -> list[Row]:
-    """CIFAR-10 from its Parquet files to the first training and reporting batch, with an empty cache and a full one."""
+    """CIFAR-10 from its Parquet files to the first training and test batch, with an empty cache and a full one."""
 
     def ready() -> None:
         source = open_source(datasets / "cifar10")
@@ -57,8 +57,8 @@ def opening(datasets: Path) -> list[Row]:
 
     first, second = seconds(ready), seconds(ready)
     return [
-        ("CIFAR-10 decoded and ready, first time", told(first), "< 15 s", first[0] < 15),
-        ("the same, from the cache", told(second), "< 2 s", second[0] < 2),
+        ("CIFAR-10 decoded and ready, first time", in_seconds(first), "< 15 s", first[0] < 15),
+        ("the same, from the cache", in_seconds(second), "< 2 s", second[0] < 2),
     ]
 
 
@@ -150,7 +150,7 @@ def text(datasets: Path) -> list[Row]:
     """SST-2: vocabulary of 8,192 from the training rows, and ids of all 67,349."""
     source = open_source(datasets / "sst2")
     taken = seconds(lambda: batches(source, "train", 128)[0])
-    return [("SST-2 vocabulary and 67,349 rows tokenised", told(taken), "< 5 s", taken[0] < 5)]
+    return [("SST-2 vocabulary and 67,349 rows tokenised", in_seconds(taken), "< 5 s", taken[0] < 5)]
 
 
 def make_stream(folder: Path, times: int) -> None:

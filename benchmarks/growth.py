@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from weft.machine import cpu_model, keep_freed_memory
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import build, configured
-from weft.nn.activations import saved_bytes
+from weft.nn.activations import kept_for_backward
 from weft.report.curves import curves
 from weft.report.standalone import standalone
 
@@ -71,8 +71,13 @@ def measure(family: str, size: dict[str, int]) -> dict[str, float]:
         optimiser.zero_grad()
 
     weights = sum(p.numel() for p in network.parameters())
-    kept = saved_bytes(lambda: network(images), apart=network.parameters())
-    return {"seconds": median_time(step), "bytes": kept + 16 * weights, "macs": total_macs(config) * batch}
+    with kept_for_backward(apart=network.parameters()) as kept:
+        network(images)
+    return {
+        "seconds": median_time(step),
+        "bytes": sum(kept.values()) + 16 * weights,
+        "macs": total_macs(config) * batch,
+    }
 
 
 def median_time(work: Callable[[], object]) -> float:

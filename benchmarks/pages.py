@@ -3,7 +3,7 @@
     python benchmarks/pages.py
 
 Needs the extra `serve`, playwright and a Chromium. Times are medians; the first view is that of a server that has just
-begun and has read none of the runs.
+begun and has read none of the runs. Wanted: 1,000 runs within 1 s and 500 kB, the chart within 300 ms in the browser.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from weft.training.config import RunConfig
-from weft.training.storage import yaml_file
+from weft.training.config import RunConfig, to_dict
 from weft.training.storage.run_folder import RunFolder
 
 FLAGS = ["--no-sandbox", "--disable-gpu"]
@@ -42,7 +41,7 @@ def make_runs(folder: Path, count: int, points: int, kept: int = 30) -> None:
         (run / "metrics.jsonl").write_text(text)
         content = {
             "status": "finished", "metric": "accuracy", "metrics": {"accuracy": 0.5 + 0.4 * math.sin(number)},
-            "config": {**yaml_file.to_dict(config), "seed": number},
+            "config": {**to_dict(config), "seed": number},
             "source": {"name": "digits", "fingerprint": "f", "notes": []},
             "parameters": 50_000, "steps": points, "wall_seconds": 9.0, "cost": 0.0, "curve": curve[:kept],
         }  # fmt: skip
@@ -108,19 +107,30 @@ def drawn(browser: Any, address: str) -> float:
     return float(seconds)
 
 
+def first_views(browser: Any, folder: Path, times: int) -> tuple[float, int, float]:
+    """Seconds and bytes of the first view of servers that have just begun; seconds of a filtered, sorted one later."""
+    views, later = [], []
+    for _ in range(times):
+        with server(folder) as address:
+            views.append(opened(browser, address))
+            later += [fetched(f"{address}/?q=seed.*7&sort=value")[0] for _ in range(REPEATS)]
+    return median(seconds for seconds, _ in views), max(size for _, size in views), median(later)
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+    met = True
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        for count in (1000, 10_000):
+        opened(browser, "about:blank")  # the browser's own start is nobody's view
+        for count, times in ((1000, REPEATS), (10_000, 1)):
             folder = Path(place) / f"runs{count}"
             make_runs(folder, count, points=30)
-            with server(folder) as address:
-                seconds, size = opened(browser, address)
-                again = median(fetched(f"{address}/?q=seed.*7&sort=value")[0] for _ in range(REPEATS))
+            seconds, size, again = first_views(browser, folder, times)
             print(f"{count:,} runs: first view {seconds:.2f} s, {size / 1000:.0f} kB; filtered, sorted {again:.2f} s")
+            met = met and (count > 1000 or (seconds < 1 and size < 500_000))
         folder = Path(place) / "long"
         make_runs(folder, 20, points=10_000)
         with server(folder) as address:
@@ -131,6 +141,9 @@ def main() -> None:
         spent = f"server {first:.2f} s, then {later:.2f} s; browser {shown:.3f} s"
         print(f"20 runs × 10,000 points: {size / 1000:.0f} kB; {spent}")
         browser.close()
+    met = met and shown < 0.3
+    print("met" if met else "NOT MET")
+    sys.exit(not met)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which learning rate suits short runs? Chosen on selection splits alone; the reporting splits have no say.
+"""Which learning rate suits short runs? Chosen on validation splits alone; the test splits have no say.
 
     python benchmarks/rates.py [CIFAR10_FOLDER ROTTEN_TOMATOES_FOLDER …] [--steps 300] [--jobs 2] [--output FOLDER]
 

@@ -29,7 +29,7 @@ SEQUENCES = 32  # of 64 packed tokens in a batch of pre-training: many small ste
 SPLIT = "validation"
 
 
-def carry_out(config: AnyConfig, folder: Path) -> dict[str, Any]:
+def run_one(config: AnyConfig, folder: Path) -> dict[str, Any]:
     """The record of a run, which is started, resumed, or there already."""
     started = (folder / "run.yaml").is_file()
     outcome = lifecycle.resume(folder) if started else lifecycle.start(config, folder)
@@ -77,9 +77,9 @@ def finetuning(asked: argparse.Namespace, seed: int, start: Path) -> FinetuneCon
 def one_seed(asked: argparse.Namespace, seed: int) -> dict[str, float]:
     """Accuracy of both candidates on the same split, and the perplexity that pre-training ended with."""
     folder = asked.output / f"seed{seed}"
-    alone = carry_out(scratch(asked, seed), folder / "scratch")
-    pretrained = carry_out(pretraining(asked, seed), folder / "pretrained")
-    finetuned = carry_out(finetuning(asked, seed, folder / "pretrained"), folder / "finetuned")
+    alone = run_one(scratch(asked, seed), folder / "scratch")
+    pretrained = run_one(pretraining(asked, seed), folder / "pretrained")
+    finetuned = run_one(finetuning(asked, seed, folder / "pretrained"), folder / "finetuned")
     found = {
         "scratch": evaluate_run(folder / "scratch", split=SPLIT)["accuracy"],
         "finetuned": finetuned["metrics"]["accuracy"],

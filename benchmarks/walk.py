@@ -4,8 +4,9 @@
 
 Traces a `weft` command, by default three steps of the Mixer on the digits, with `sys.setprofile` in every thread of the
 process. Class bodies and calls made while a module of weft is imported do not count. A crossing is a distinct pair of
-caller's file and called file whose top-level entries differ, an entry being a folder or a module directly below weft;
-a call that passes through another library counts for the file of weft that it came from.
+caller's file and called file in different top-level folders. Calls from and to the single modules directly below weft
+(`disk.py`, `machine.py` and so on, which serve all folders) are counted apart. A call that passes through another
+library counts for the file of weft that it came from. What the cache holds is not made again: an empty one adds to it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class Walk:
         """The calls between different top-level entries."""
         return sorted(pair for pair in self.calls if entry(pair[0]) != entry(pair[1]))
 
+    def between_folders(self) -> list[tuple[str, str]]:
+        """Those of them that neither begin nor end in a single module."""
+        return [pair for pair in self.crossings() if all("/" in file for file in pair)]
+
     def start(self) -> None:
         threading.setprofile(self.see)
         sys.setprofile(self.see)
@@ -81,13 +86,14 @@ def entry(file: str) -> str:
 
 def follow(words: list[str]) -> Walk:
     """Run a `weft` command in this process and watch it."""
-    from weft.commands.main import main
+    from weft.commands import main as command
 
     walk = Walk()
+    command.end = sys.exit  # a command ends its process at once, before what was seen could be printed
     sys.argv = ["weft", *words]
     walk.start()
     try:
-        main()
+        command.main()
     except SystemExit as end:
         if end.code:
             raise
@@ -101,10 +107,15 @@ def main() -> None:
     listing.listing.cache_clear()
     with tempfile.TemporaryDirectory() as folder:
         walk = follow(sys.argv[1:] or [*COMMAND, "--output", f"{folder}/run"])
-    crossings = walk.crossings()
+    folders = walk.between_folders()
+    modules = [pair for pair in walk.crossings() if pair not in folders]
     print(f"\n{len(walk.files)} files:", *sorted(walk.files), sep="\n  ")
-    print(f"\n{len(crossings)} crossings:", *(f"{caller} → {called}" for caller, called in crossings), sep="\n  ")
-    print(f"\n{len(walk.files)} files, {len(crossings)} crossings")
+    for title, pairs in (("crossings between folders", folders), ("calls from and to single modules", modules)):
+        print(f"\n{len(pairs)} {title}:", *(f"{caller} → {called}" for caller, called in pairs), sep="\n  ")
+    print(
+        f"\n{len(walk.files)} files, {len(folders)} crossings between folders, {len(modules)} calls from and to single "
+        f"modules, {len(walk.crossings())} in all"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Fixtures shared by all tests: where the real datasets are, and one thread so that workers do not fight over cores."""
+"""Fixtures shared by all tests: where the real datasets are, a browser, and one thread so that workers do not fight
+over cores.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +28,8 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
 # the cache of whoever runs the tests is left alone; one folder for all workers, kept for the next time
 os.environ.setdefault("WEFT_CACHE", str(Path(tempfile.gettempdir()) / f"weft-tests-{getpass.getuser()}"))
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 DATASETS = Path(os.environ.get("WEFT_DATASETS", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -41,3 +47,15 @@ def datasets() -> Path:
     if not DATASETS.is_dir():
         pytest.skip("no folder of datasets: set WEFT_DATASETS")
     return DATASETS
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium that playwright drives; tests that need it are skipped where one of the two is missing."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import re
 import resource
 import signal
@@ -118,6 +119,20 @@ def test_memory_of_version_2_counts_file_pages_as_free(container: Path) -> None:
         memory__stat=f"anon 5\ninactive_file {1 << 29}\n",
     )
     assert (machine.memory_available(), machine.memory_total()) == ((1 << 30) + (1 << 29), 2 << 30)
+
+
+@pytest.mark.parametrize(
+    ("error", "short"),
+    [
+        (MemoryError(), True),
+        (OSError(errno.ENOMEM, ""), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+        (OSError(errno.ENOSPC, ""), False),
+        (RuntimeError("shapes do not fit"), False),
+    ],
+)
+def test_memory_that_is_short_is_known_by_class_number_or_words(error: Exception, short: bool) -> None:
+    assert machine.memory_is_short(error) is short
 
 
 def test_memory_of_version_1(container: Path) -> None:

@@ -93,7 +93,9 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_
 def test_a_walk_names_the_files_in_which_functions_run() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "walk.py"), "recipes"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    files, crossings = text.split("crossings:")[0], text.split("crossings:")[1]
+    files, rest = text.split("crossings between folders:")
+    crossings, modules = rest.split("calls from and to single modules:")
     assert "  commands/main.py\n" in files and "  commands/recipes.py\n" in files
     assert "nn/" not in files  # listing recipes builds no network
     assert re.search(r"commands/recipes\.py → training/recipes/", crossings)
+    assert "commands/main.py → terminal.py" in modules and "terminal.py" not in crossings

@@ -15,6 +15,7 @@ import pytest
 from weft.commands.main import dispatch
 
 ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 PAGE = ROOT / "docs" / "tour.md"
 TITLES = [
     "Perceptron", "Bias and activations", "Back-propagation by hand", "Why an MLP minds a shift",
@@ -75,8 +76,10 @@ def test_a_station_has_an_equation_a_command_a_picture_and_a_place(station: Sect
     assert places and all((ROOT / "src" / "weft" / place).exists() for place in places), places
 
 
-def test_the_tour_speaks_of_ideas_and_not_of_requirements() -> None:
-    prose = re.sub(r"```.*?```|`[^`]+`", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+@pytest.mark.parametrize("name", [page.name for page in PAGES if page.name != "systems.md"])
+def test_pages_speak_of_ideas_and_not_of_requirements(name: str) -> None:
+    """`systems.md` alone says which requirement is met where."""
+    prose = re.sub(r"```.*?```|`[^`]+`", "", (ROOT / "docs" / name).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert not re.findall(r"\b[FCAMET]\d{1,2}\b", prose)
 
 

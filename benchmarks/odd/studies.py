@@ -27,7 +27,7 @@ def compared(name: str, changed: dict[str, Content], command: str, ends: Ends, *
     return Case(name, files, command, ends, **{"writes": ("C/*",), "changes": ("C/*",), "seconds": 300, **more})
 
 
-def told(name: str, files: dict[str, Content], story: Any, writes: tuple[str, ...], **more: Any) -> Case:
+def several_commands(name: str, files: dict[str, Content], story: Any, writes: tuple[str, ...], **more: Any) -> Case:
     """Several commands."""
     return Case(name, files, story, writes=writes, **{"seconds": 300, **more})
 
@@ -137,16 +137,16 @@ def crashing(name: str, how: str, command: str, ends: Ends, **more: Any) -> Case
 
 TRAIN = "weft train digits --model mlp --steps 30 --output RUN"
 CASES = (
-    told("two comparisons of one folder at once", {}, at_once, ("C/*",)),
-    told(
+    several_commands("two comparisons of one folder at once", {}, at_once, ("C/*",)),
+    several_commands(
         "two sources of one name", {**photos("a/photos", 20), **photos("b/photos", 21)}, same_name, ("comparisons/*",)
     ),
-    told("compared where one stands, twice", photos("p", 20), where_one_stands, ("p/comparisons/*",)),
-    told("a comparison ended by Ctrl-C", {}, ended_by(signal.SIGINT), ("C/*",)),
-    told("a comparison ended by SIGTERM", {}, ended_by(signal.SIGTERM), ("C/*",)),
-    told("a comparison killed", {}, ended_by(signal.SIGKILL), ("C/*",)),
-    told("a comparison killed, its workers", {}, parent_killed, ("C/*",)),
-    told("a source that is changed", {"a.csv": table()}, source_changed, ("C/*",), changes=("a.csv",)),
+    several_commands("compared where one stands, twice", photos("p", 20), where_one_stands, ("p/comparisons/*",)),
+    several_commands("a comparison ended by Ctrl-C", {}, ended_by(signal.SIGINT), ("C/*",)),
+    several_commands("a comparison ended by SIGTERM", {}, ended_by(signal.SIGTERM), ("C/*",)),
+    several_commands("a comparison killed", {}, ended_by(signal.SIGKILL), ("C/*",)),
+    several_commands("a comparison killed, its workers", {}, parent_killed, ("C/*",)),
+    several_commands("a source that is changed", {"a.csv": table()}, source_changed, ("C/*",), changes=("a.csv",)),
     compared("study.json cut", {"study.json": cut(0.5)}, "weft leaderboard C", {2: "study.json"}),
     compared(
         "study.json cut, compared again",
@@ -184,10 +184,10 @@ CASES = (
         f"{COMPARE.replace('digits', 'breast_cancer')} --output D",
         {2: ("resnet8_cifar takes image", "vector")},
     ),
-    told("training stopped by Ctrl-C", {}, interrupted(signal.SIGINT), ("RUN/*",)),
-    told("training stopped by SIGTERM", {}, interrupted(signal.SIGTERM), ("RUN/*",)),
-    told("Ctrl-C at once", {}, before_it_began, ("RUN/*",)),
-    told("two processes in one run", {}, two_in_a_folder, ("RUN/*",)),
+    several_commands("training stopped by Ctrl-C", {}, interrupted(signal.SIGINT), ("RUN/*",)),
+    several_commands("training stopped by SIGTERM", {}, interrupted(signal.SIGTERM), ("RUN/*",)),
+    several_commands("Ctrl-C at once", {}, before_it_began, ("RUN/*",)),
+    several_commands("two processes in one run", {}, two_in_a_folder, ("RUN/*",)),
     crashing("narrow formats that crash, trained", "crash", TRAIN, {0: "finished"}),
     crashing("narrow formats that crash, the doctor", "crash", "weft doctor", {0: "SIGILL"}),
     crashing("narrow formats that hang, trained", "hang", TRAIN, {0: "finished"}),

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import json
+import math
 import random
 import struct
 from collections import Counter
@@ -15,6 +16,7 @@ import numpy as np
 from PIL import Image
 from serve.traffic import Line, connect, request
 
+ROUNDS = 20  # in which schemathesis makes as many requests as are asked for
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 VALUES: list[Any] = [
     None,
@@ -157,25 +159,29 @@ def by_schema(port: int, names: list[str], count: int, seed: int) -> Counter[int
     schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
     statuses, chance = Counter[int](), random.Random(seed)
     operations = [(found.ok(), mode) for found in schema.get_all_operations() for mode in schemathesis.GenerationMode]
-    few = max(1, count // len(operations))
-    for operation, mode in operations:
+    for round_number in range(ROUNDS):  # some operations have but few different requests
+        left = count - sum(statuses.values())
+        if left <= 0:
+            break
+        few = math.ceil(left / len(operations))
+        for operation, mode in operations:
 
-        @seeded(seed)
-        @settings(
-            max_examples=few,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy(generation_mode=mode))
-        def check(case: Any) -> None:
-            if "name" in (case.path_parameters or {}) and chance.random() < 0.8:
-                case.path_parameters["name"] = chance.choice(names)
-            statuses[case.call(timeout=120).status_code] += 1
+            @seeded(seed * ROUNDS + round_number)
+            @settings(
+                max_examples=few,
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def check(case: Any) -> None:
+                if "name" in (case.path_parameters or {}) and chance.random() < 0.8:
+                    case.path_parameters["name"] = chance.choice(names)
+                statuses[case.call(timeout=120).status_code] += 1
 
-        try:
-            check()
-        except Unsatisfiable:  # where nothing is sent, nothing can be wrong
-            continue
+            try:
+                check()
+            except Unsatisfiable:  # where nothing is sent, nothing can be wrong
+                continue
     return statuses

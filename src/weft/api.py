@@ -126,15 +126,15 @@ def probe(starts: Any, source: Any, *, say: Callable[[str], None] | None = None,
 
 def start_or_resume(config: AnyConfig, output: Path | None) -> Outcome:
     """Start a run in `output`, by default a new folder below runs/; one that holds this very run is gone on with."""
+    from weft.training.config import difference
     from weft.training.run import lifecycle
     from weft.training.run.settings import as_stored
-    from weft.training.storage import yaml_file
     from weft.training.storage.run_folder import open_run
 
     if output is None or not (output / "run.yaml").is_file():
         return lifecycle.start(config, output or default_run(config), baseline=True)
     stored = open_run(output).config()
-    if changed := yaml_file.difference(stored, as_stored(config, stored)):
+    if changed := difference(stored, as_stored(config, stored)):
         raise WeftError(f"{output} holds a run of another configuration ({'; '.join(changed)}); choose another output")
     return lifecycle.resume(output, baseline=True)
 
@@ -209,7 +209,7 @@ def configured(kind: type[C], settings: Settings, given: Settings | None = None)
 
     `given` are settings of other origin, which must not be named again.
     """
-    from weft.training.storage import yaml_file
+    from weft.training.config import from_dict
 
     paths = paths_of(kind)
     values: Settings = {}
@@ -224,7 +224,7 @@ def configured(kind: type[C], settings: Settings, given: Settings | None = None)
         for part in paths[name][:-1]:
             section = section.setdefault(part, {})
         section[paths[name][-1]] = named(name, value)
-    return yaml_file.from_dict(kind, values)
+    return from_dict(kind, values)
 
 
 def named(setting: str, value: Any) -> Any:

@@ -132,6 +132,11 @@ def parse(text: str, path: Path) -> Any:
     return content
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value of JSON is a number, which true and false are for Python as well."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def validated(kind: Any, values: Any, where: object) -> Any:
     """The `values` as a dataclass or typed dictionary; what does not fit is a sentence with the field's name."""
     try:
@@ -171,6 +176,8 @@ MARK, WHOLE = ".weft", "."
 RUN, STUDY = "run.yaml", "study.json"
 PAGES = ("report.html", "tuning.html")  # of a study, and of a search
 LOCK = ".lock"  # of a run or a study
+WRITTEN = {"format": "pt", "writer": "weft"}  # metadata of all weights that weft writes
+METADATA = "weft"  # where a .safetensors file of weft's own keeps its configuration
 LOCKS = (LOCK, f"{LOCK}.owner")
 
 
@@ -233,6 +240,28 @@ def claim(path: Path, remedy: str = "move it away") -> Path:
     except OSError as error:
         raise WeftError(f"cannot write to {path.parent}: {error.strerror}; {remedy}") from error
     return path
+
+
+def require_own(weights: Path, *others: Path) -> None:
+    """Refuse to write where weights stand that weft did not write, or files beside them without any."""
+    if weights.name == "model.safetensors" and is_output(weights.parent):
+        return
+    if weights.is_file() and holds_own_weights(weights):
+        return
+    if found := [path for path in (weights, *others) if path.exists() or path.is_symlink()]:
+        raise WeftError(f"{found[0]} exists and weft did not write it; move it away or choose another place")
+
+
+def holds_own_weights(weights: Path) -> bool:
+    """Whether weft wrote a file of weights."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(weights, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except (SafetensorError, OSError):
+        return False
+    return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
 
 
 def strangers(folder: Path, names: Collection[str]) -> list[Path]:

@@ -24,12 +24,6 @@ class Interrupted(WeftError):
     code = 130
 
 
-def brief_list(words: Iterable[str], most: int = 8) -> str:
-    """Words for a sentence, the first few of them where they are many."""
-    words = list(words)
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
-
-
 def nearest(word: str, known: Iterable[str], count: int = 3) -> str:
     """The known words closest to `word`, ready for a sentence: `did you mean a, b or c?`, or an empty string."""
     found = difflib.get_close_matches(word, list(known), n=count, cutoff=0.4)

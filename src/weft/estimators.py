@@ -19,12 +19,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from weft.data.config import SourceConfig, Task, TransformConfig
-from weft.data.open.labels import as_number, wide
+from weft.data.open.labels import wide
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import digest
 from weft.data.sources.arrays import Examples, is_missing, recognise
-from weft.data.sources.table import Table
+from weft.data.sources.table import Table, as_number
 from weft.data.transform.fit import fit as fit_transform
 from weft.training.config import DurationConfig, OptimisationConfig, OptimiserName, RunConfig
 from weft.training.inference.network_folder import NetworkMetadata

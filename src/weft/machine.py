@@ -8,6 +8,7 @@ system lacks is answered by the next best thing, never by an exception.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import os
 import platform
@@ -90,6 +91,12 @@ def memory_available() -> int:
     """Bytes that can still be had: free memory of the machine, or of the container where that is less."""
     limits = [room for folder in _groups("memory") if (room := _group_room(folder)) is not None]
     return max(0, min([_system_memory(), *limits]))
+
+
+def memory_is_short(error: BaseException) -> bool:
+    """Whether an error says that there is no more memory; torch has no class for that, only words."""
+    refused = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or refused or "allocate memory" in str(error)
 
 
 def _group_room(folder: Path) -> int | None:

@@ -32,8 +32,8 @@ def concerns(folder: Path) -> None:
         _concern.write(os.fsencode(folder.resolve())[: len(_concern) - 1] + b"\0")
 
 
-def supervise(told: Callable[[int, Path | None], str]) -> None:
-    """Return in a child process; the parent stays behind and ends with the child, saying `told(code, folder)` if
+def supervise(explain: Callable[[int, Path | None], str]) -> None:
+    """Return in a child process; the parent stays behind and ends with the child, saying `explain(code, folder)` if
     a signal ended it."""
     global _concern
     if not hasattr(signal, "sigwaitinfo") or sys.platform != "linux" or threading.active_count() > 1:
@@ -49,14 +49,14 @@ def supervise(told: Callable[[int, Path | None], str]) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
     if child:
-        watch(child, told)
+        watch(child, explain)
     machine.ends_with_parent(signal.SIGKILL)
     if os.getppid() != parent:  # it died before it could be watched
         os._exit(1)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def watch(child: int, told: Callable[[int, Path | None], str]) -> NoReturn:
+def watch(child: int, explain: Callable[[int, Path | None], str]) -> NoReturn:
     """Pass signals on until the child has ended; then end as it did."""
     while True:
         received = signal.sigwaitinfo({*PASSED_ON, signal.SIGCHLD})
@@ -66,14 +66,14 @@ def watch(child: int, told: Callable[[int, Path | None], str]) -> NoReturn:
             continue
         ended, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED)
         if ended and not os.WIFSTOPPED(status):
-            finish(os.waitstatus_to_exitcode(status), told)
+            finish(os.waitstatus_to_exitcode(status), explain)
 
 
-def finish(code: int, told: Callable[[int, Path | None], str]) -> NoReturn:
+def finish(code: int, explain: Callable[[int, Path | None], str]) -> NoReturn:
     if code < 0:
         assert _concern is not None
         name = _concern[:].partition(b"\0")[0]
-        sentence = told(code, Path(os.fsdecode(name)) if name else None)
+        sentence = explain(code, Path(os.fsdecode(name)) if name else None)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
             print("weft: " + sentence, file=sys.stderr, flush=True)
     os._exit(1 if code < 0 else code)

@@ -172,6 +172,12 @@ def shown(value: Any) -> Any:
     return isolated(for_terminal(value)) if type(value) is str else value
 
 
+def brief_list(words: Iterable[str], most: int = 8) -> str:
+    """Words for a sentence, the first few of them where they are many."""
+    words = list(words)
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+
 def for_spreadsheet(cell: Any) -> Any:
     """A cell that a spreadsheet shows rather than computes: a formula gets an apostrophe before it, a number stays."""
     if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(cell):

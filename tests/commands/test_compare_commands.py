@@ -12,7 +12,7 @@ import pytest
 from studies.fabricated import make_study
 from weft.commands.main import main
 
-ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "hog+logistic": 0.85}
+CANDIDATES = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "hog+logistic": 0.85}
 
 
 def weft(*words: str) -> int:
@@ -60,7 +60,7 @@ def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path, capsys):
 
 
 def test_a_comparison_that_lacks_a_run_is_shown_and_ends_with_exit_code_1(tmp_path: Path, capsys, monkeypatch):
-    study = make_study(tmp_path, ARMS)
+    study = make_study(tmp_path, CANDIDATES)
     (study.run_folder(study.jobs[0]).path / "record.json").unlink()
     monkeypatch.setattr("weft.studies.compare.comparison.compare", lambda *_: study)
     assert weft("compare", "--output", str(tmp_path)) == 1
@@ -70,7 +70,7 @@ def test_a_comparison_that_lacks_a_run_is_shown_and_ends_with_exit_code_1(tmp_pa
 
 
 def test_a_leaderboard_is_drawn_again_from_records(tmp_path: Path, capsys):
-    make_study(tmp_path, ARMS)
+    make_study(tmp_path, CANDIDATES)
     assert weft("leaderboard", str(tmp_path), "--html") == 0
     assert "mlp" in capsys.readouterr().out and (tmp_path / "report.html").is_file()
     assert weft("leaderboard", str(tmp_path), "--csv") == 0

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from weft.commands import help, usage
+from weft.commands import help
 from weft.commands.main import VERBS, dispatch
 from weft.data.config import SourceConfig, byte_text
 
@@ -74,8 +74,8 @@ def test_the_list_of_verbs_is_there_at_once() -> None:
 
 def test_switches_with_a_third_state_are_switches() -> None:
     arguments = import_module("weft.commands.data").Arguments
-    assert usage.spelled_out(["show", "x", "--no-stream"], arguments) == ["show", "x", "--stream=False"]
-    assert usage.spelled_out(["--stream", "show"], arguments) == ["--stream=True", "show"]
+    assert help.spelled_out(["show", "x", "--no-stream"], arguments) == ["show", "x", "--stream=False"]
+    assert help.spelled_out(["--stream", "show"], arguments) == ["--stream=True", "show"]
 
 
 @pytest.mark.parametrize(("given", "bytes_"), [(2**20, 2**20), ("512M", 2**29), ("1.5G", 3 * 2**29), ("2GiB", 2**31)])

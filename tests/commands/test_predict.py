@@ -17,6 +17,7 @@ from PIL import Image
 
 from training.runs import configure, sentences, train
 from weft.commands.main import dispatch
+from weft.data.sources.rows import Wanted, ending_of
 from weft.errors import WeftError
 from weft.training.run import lifecycle
 
@@ -81,6 +82,57 @@ def test_a_table_through_a_pipe_is_a_table(
         assert [row["id"] for row in answers(capsys, text)] == ["q0", "q1", "q2", "q3"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("red\nblue\n"))
     assert [row["input"] for row in answers(capsys, text)] == ["red", "blue"]
+
+
+@pytest.mark.parametrize(
+    "piped",
+    ["review,stars\nred and blue,2\n", "review;stars\nred, blue;2\n", "id\treview\nq1\tred\n", '{"review": "red"}\n'],
+)
+def test_a_table_through_a_pipe_without_the_column_is_refused(
+    text: Path, piped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(piped))
+    with pytest.raises(WeftError, match=r"standard input.* lacks the column text, .*review.*: add it, or rename"):
+        dispatch(["predict", str(text), "-"])
+
+
+@pytest.mark.parametrize("said", ["red, blue\ngreen, red\n", "red,blue\n", "red,blue\ngreen\n", "red,red\nred,blue\n"])
+def test_lines_with_commas_are_texts(
+    text: Path, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(said))
+    assert [row["input"] for row in answers(capsys, text)] == said.splitlines()
+
+
+def test_what_makes_a_table_of_standard_input() -> None:
+    numbers, pairs = Wanted("vector", ("width", "height")), Wanted("pair", ("premise", "hypothesis"))
+    assert ending_of(["0.5,2", "1,2"], numbers) is None and ending_of(["depth,size", "1,2"], numbers) == ".csv"
+    assert ending_of(["cat\tanimal", "dog\tanimal"], pairs) is None, "pairs are written so"
+    assert ending_of(["one,two", "cat,animal"], pairs) == ".csv" and ending_of(["a,b", "1,2"], Wanted("vector")) is None
+
+
+def test_a_dash_is_standard_input_among_files(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more.txt").write_text("green\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("red\nblue\n"))
+    found = answers(capsys, text, "-", tmp_path / "more.txt")
+    assert [row["input"] for row in found] == ["red", "blue", "green"]
+    with pytest.raises(WeftError, match="give - once"):
+        dispatch(["predict", str(text), "-", "-"])
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF"])
+def test_a_picture_through_a_pipe_is_a_picture(
+    digits: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"picture.{kind.lower()}"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8), np.uint8)).save(path, kind)
+    piped = io.TextIOWrapper(io.BufferedReader(io.BytesIO(path.read_bytes())))
+    monkeypatch.setattr(sys, "stdin", piped)
+    (found,) = answers(capsys, digits, "-")
+    (same,) = answers(capsys, digits, path)
+    assert found.pop("input") == "standard input" and same.pop("input") == str(path) and found == same
 
 
 def test_a_missing_column_is_named(text: Path, tmp_path: Path) -> None:

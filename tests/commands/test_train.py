@@ -27,9 +27,10 @@ from weft.api import run_name
 from weft.commands import main as command
 from weft.commands import running, train
 from weft.commands.main import death_sentence, dispatch, main, parse
+from weft.data.read.cache import FILLING
 from weft.errors import Interrupted, WeftError
-from weft.training.run import probe
-from weft.training.storage import yaml_file
+from weft.training.config import to_dict
+from weft.training.run import launch, probe
 from weft.training.storage.metrics_log import read_events
 from weft.training.storage.run_folder import RunFolder, create, open_run
 
@@ -132,12 +133,30 @@ def test_several_processes_are_told_what_may_change(run: Path, tmp_path: Path, m
         assert found == ("cpu", 0, 2.5, True, "ddp")
 
 
+def test_several_processes_are_told_when_the_command_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven seconds ago, four of which went into what is made once for all runs."""
+    told: list[str] = []
+
+    def become(program: str, words: list[str], environment: dict[str, str]) -> None:
+        told.append(environment[launch.BEGAN])
+        raise SystemExit
+
+    monkeypatch.setattr(os, "execve", become)
+    monkeypatch.setattr(time, "time", lambda: 5000.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: 100.0)
+    monkeypatch.setattr(command, "began", 93.0)
+    monkeypatch.setattr(FILLING, "seconds", 4.0)
+    with pytest.raises(SystemExit):
+        dispatch(["train", "digits", *QUICK, "--output", str(tmp_path / "run"), "--processes", "2"])
+    assert told == ["4997.0"]
+
+
 def ended(config: Any) -> dict[str, Any]:
     """The least that a record of a run holds."""
     source = {"name": "digits", "fingerprint": "f", "notes": []}
     numbers = {"parameters": 1, "steps": 1, "wall_seconds": 1.0, "cost": 0.0}
     told = {"status": "finished", "metric": "accuracy", "metrics": {"accuracy": 1.0}, "curve": []}
-    return {**told, **numbers, "source": source, "config": yaml_file.to_dict(config)}
+    return {**told, **numbers, "source": source, "config": to_dict(config)}
 
 
 def test_a_restarted_process_goes_on_with_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

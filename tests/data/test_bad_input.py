@@ -18,6 +18,7 @@ from PIL import Image
 from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import TransformConfig, batches, open_source
 from weft.data.read.decode import BadImage, decode
+from weft.data.sources.arrays import order_of
 from weft.errors import WeftError
 
 
@@ -314,3 +315,8 @@ def test_an_unreadable_parquet_or_idx_file_is_named(tmp_path: Path):
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, 9) + bytes(9))
     with pytest.raises(WeftError, match=r"images-idx3-ubyte holds 100 bytes where its header declares 7,056"):
         open_source(tmp_path)
+
+
+def test_an_array_that_is_no_image_is_named_with_a_remedy():
+    with pytest.raises(WeftError, match=r"image 1 has the shape \(2, 3, 4, 5\).*; bring all images into one"):
+        order_of([(8, 8), (2, 3, 4, 5)])

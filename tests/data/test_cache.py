@@ -7,14 +7,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from weft.data import SourceConfig, batches, open_source, train_tokenizer
-from weft.data.read.cache import Cache, digest
+from weft.data import SourceConfig, TransformConfig, batches, open_source, train_tokenizer
+from weft.data.batch import stores
+from weft.data.read.cache import FILLING, Cache, digest
 
 BUILD = """
 import sys, time, torch
@@ -114,9 +117,66 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path):
     assert torch.equal(found["x"], torch.ones(1))
 
 
-def test_images_are_decoded_once_and_keyed_by_content_and_size(image_folder: Path, own_cache: Path):
-    from weft.data import TransformConfig
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    return now
 
+
+def test_to_wait_for_another_builder_counts_as_making_it(
+    tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch
+):
+    cache, lock, before = Cache(tmp_path), Cache._lock, FILLING.seconds
+
+    @contextmanager
+    def held(self: Cache, key: str) -> Iterator[None]:
+        """Another process holds the lock, makes the entry and lets go."""
+        with lock(self, key):
+            self._store(tmp_path / f"{key}.safetensors", {"x": torch.ones(1)}, "")
+            clock[0] += 40.0
+            yield
+
+    monkeypatch.setattr(Cache, "_lock", held)
+    assert torch.equal(cache.get("ab", "", lambda: pytest.fail("it was made meanwhile"))["x"], torch.ones(1))
+    assert FILLING.seconds - before == 40.0
+    cache.get("ab", "", lambda: pytest.fail("it is there"))
+    assert FILLING.seconds - before == 40.0
+
+
+def test_what_is_made_without_a_cache_counts_as_well(tmp_path: Path, clock: list[float]):
+    (tmp_path / "file").write_text("in the way")
+    before = FILLING.seconds
+
+    def build() -> dict[str, torch.Tensor]:
+        clock[0] += 30.0
+        return {"x": torch.ones(1)}
+
+    with pytest.warns(UserWarning, match="going on without"):
+        Cache(tmp_path / "file" / "cache").get("ab", "", build)
+    assert FILLING.seconds - before == 30.0
+
+
+def test_arrays_are_resized_once_for_all_roles_and_kept_in_memory(
+    own_cache: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    source, resized, rows = open_source("digits"), [], stores.DecodedPixels.rows
+
+    def slow(self: stores.DecodedPixels, index: Any, boxes: Any) -> Any:
+        resized.append(len(index))
+        clock[0] += 4.0
+        return rows(self, index, boxes)
+
+    monkeypatch.setattr(stores.DecodedPixels, "rows", slow)
+    for role in ("train", "validation", "test", "test"):
+        assert batches(source, role, 4, transform=TransformConfig(img_size=12))[0].inputs["x"].shape[-1] == 12
+    assert sum(resized) == 1797
+    assert capsys.readouterr().err.count("preparing 1,797 images, once; they are kept in memory: about 4 s") == 1
+    batches(source, "train", 4, transform=TransformConfig(img_size=14))
+    assert sum(resized) == 2 * 1797, "another side is another table"
+
+
+def test_images_are_decoded_once_and_keyed_by_content_and_size(image_folder: Path, own_cache: Path):
     first = batches(open_source(image_folder), "train", 4)[0]
     entries = {entry.path for entry in Cache().entries()}
     assert len(entries) == 3  # the images, and the sizes and the statistics of these training rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from weft.data.open.labels import uneven
 from weft.data.open.source import open_source
 from weft.data.show.cautions import cautions
 
@@ -29,3 +30,12 @@ def test_a_class_of_nearly_all_rows_is_named(tmp_path: Path):
 
 def test_nothing_is_said_of_sound_data():
     assert cautions(open_source("digits")) == []
+
+
+def test_class_weights_are_offered_where_a_class_is_rare(tmp_path: Path):
+    rows = [f"sentence number {n},{'rare' if n % 20 == 0 else 'common'}" for n in range(400)]
+    (said,) = uneven(open_source(table(tmp_path / "rare.csv", rows)))
+    assert "'common' has 1" in said and "times the rows of 'rare'" in said and "--class-weights balanced" in said
+    rows = [f"sentence number {n},{'rare' if n % 5 == 0 else 'common'}" for n in range(400)]
+    assert list(uneven(open_source(table(tmp_path / "less.csv", rows)))) == []
+    assert list(uneven(open_source("diabetes"))) == []

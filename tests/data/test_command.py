@@ -166,6 +166,19 @@ def test_show_finds_near_duplicates_and_odd_pictures(tmp_path: Path, capsys):
     found = re.findall(r"(\d+) pictures of test are nearly the same as pictures of (train|validation)", printed)
     assert [count for count, _ in found] == ["1"] and "test/dog/again.jpg and train/cat/3.png" in printed
     assert "would be resized; --img-size sets another side" in printed
+    assert "named gets pictures of 40 px" in printed and "chooses itself gets 32 px, or 40 px in runs" in printed
+
+
+def test_too_many_pictures_to_compare_are_said_with_a_remedy(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("weft.data.show.suspicions.PAIRS", 10)
+    for number in range(20):
+        folder = tmp_path / "set" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.png").write_bytes(encoded(number, (16, 16)))
+    assert weft("show", tmp_path / "set", "--output", tmp_path / "sheet.png") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "too many pictures to look for near-duplicates: show a folder with some of them" in printed
+    assert "chooses itself" not in printed, "small pictures stay as they are"
 
 
 def test_show_names_labels_that_like_rows_contradict(tmp_path: Path, capsys):
@@ -177,7 +190,7 @@ def test_show_names_labels_that_like_rows_contradict(tmp_path: Path, capsys):
     assert weft("show", tmp_path / "rows.csv") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert re.search(r"2 rows of \w+ have the same input and different labels, such as rows\.csv line 202", printed)
-    assert re.search(r"1 labels of \w+ to look at, .*: rows\.csv line 22 \(b\), among a", printed)
+    assert re.search(r"1 label of \w+ to look at, .*: rows\.csv line 22 \(b\), among a", printed)
 
 
 def test_unlike_pictures_are_no_duplicates():

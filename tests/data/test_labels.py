@@ -139,3 +139,57 @@ def test_two_classes_are_not_made_of_three(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"{n},{'abc'[n % 3]}\n" for n in range(30)))
     with pytest.raises(WeftError, match=r"3 classes, .*--task binary.*--task classes"):
         open_source(str(tmp_path / "a.csv"), SourceConfig(task="binary"))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_true_and_false_are_names_of_classes(tmp_path: Path, ending: str):
+    rows = [{"text": sentence(n), "label": n % 3 == 0} for n in range(60)]
+    path = tmp_path / f"rows{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text(labelled([str(row["label"]).lower() for row in rows]))
+    source = open_source(path)
+    assert source.classes == ["false", "true"] and source.task == "binary"
+    raws, targets = source.splits["train"].read(np.arange(5))
+    number = {sentence(n): n for n in range(60)}
+    assert targets.tolist() == [float(number[raw] % 3 == 0) for raw in raws]
+
+
+def test_a_missing_truth_is_no_class(tmp_path: Path):
+    labels = [None if n == 3 else n % 2 == 0 for n in range(60)]
+    pq.write_table(pa.table({"text": [sentence(n) for n in range(60)], "label": labels}), tmp_path / "all.parquet")
+    with pytest.raises(WeftError, match=r"row 3: the label is missing"):
+        open_source(tmp_path / "all.parquet")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize("columns", [("text", "kind"), ("kind", "message")])
+def test_words_that_repeat_beside_a_text_are_the_target(tmp_path: Path, columns: tuple[str, str], ending: str):
+    known = {"kind": ["ham", "spam", "unsure"] * 20}
+    table = pa.table({name: known.get(name, [sentence(n) for n in range(60)]) for name in columns})
+    path = tmp_path / f"mails{ending}"
+    if ending == ".parquet":
+        pq.write_table(table, path)
+    else:
+        rows = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+        path.write_text("\n".join(",".join(row) for row in [columns, *rows]) + "\n")
+    source = open_source(path)
+    assert source.classes == ["ham", "spam", "unsure"] and source.target == "kind"
+    assert any("'kind'" in note and "--target" in note for note in source.notes)
+
+
+def test_words_that_repeat_beside_a_picture_are_the_target(tmp_path: Path):
+    table = pa.table({"photo": [encoded(n) for n in range(60)], "kind": ["cat", "dog"] * 30})
+    pq.write_table(table, tmp_path / "pets.parquet")
+    source = open_source(tmp_path / "pets.parquet")
+    assert source.modality == "image" and source.classes == ["cat", "dog"]
+
+
+def test_words_that_do_not_repeat_are_no_target(tmp_path: Path):
+    rows = [f"{sentence(n)},{sentence(n + 100)}" for n in range(60)]
+    (tmp_path / "two.csv").write_text("first,second\n" + "\n".join(rows) + "\n")
+    with pytest.raises(WeftError, match=r"--inputs: first, second .*--target"):
+        open_source(tmp_path / "two.csv")

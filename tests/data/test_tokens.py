@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.made import sentence
 from weft.data import Tokenizer, train_tokenizer
-from weft.data.batch.order import bucketed
+from weft.data.batch.noise import bucketed
 from weft.data.batch.token_batches import bucket, pad_batch
 from weft.errors import WeftError
 

@@ -87,8 +87,9 @@ def test_transformers_reads_texts_as_weft_does(tmp_path: Path) -> None:
 
 def test_a_network_that_neither_has_is_refused_with_the_way_out(tmp_path: Path) -> None:
     written(tmp_path / "run", "lenet5", ImageTransform(32, 1, (0.5,), (0.5,)), THREE)
-    with pytest.raises(WeftError, match=r"neither library has this network.*--onnx"):
+    with pytest.raises(WeftError, match=r"neither library has this network.*--onnx") as refused:
         write_hub_folder(tmp_path / "run", tmp_path / "hub")
+    assert str(refused.value).count(";") == 1, "the remedies of the layouts are no way out here"
     assert not (tmp_path / "hub").exists()
 
 

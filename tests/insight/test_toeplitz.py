@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.insight import toeplitz
-from weft.nn.spatial import Layout, Toeplitz2dSpatial, ToeplitzSpatial
+from weft.nn.blocks import Layout
+from weft.nn.spatial import Toeplitz2dSpatial, ToeplitzSpatial
 
 GRIDS = st.one_of(st.tuples(st.integers(3, 9)), st.tuples(st.integers(2, 5), st.integers(2, 5)))
 

@@ -232,7 +232,7 @@ def test_a_recurrent_convnet_has_a_norm_for_every_step(width: int) -> None:
 
 @cache
 def block_count(name: str, changes: tuple[tuple[str, Any], ...] = ()) -> int:
-    """What one more block adds: every block is registered (trap 3) and of one size."""
+    """What one more block adds: every block is registered and of one size."""
     shallow, deep = (on_meta(name, depth=depth, **dict(changes)) for depth in (2, 3))
     return count(deep) - count(shallow)
 

@@ -15,7 +15,7 @@ from networks.small import CLASSES, IMAGES, SIDE, SMALL, TEXTS, batch, shaken, s
 from weft.networks.registry import create_model
 from weft.nn.attention import Attention, attention_maps
 from weft.nn.convolution import LocallyConnected2d
-from weft.nn.losses import example_losses
+from weft.training.objective import example_losses
 
 
 def array(tensor: Tensor) -> np.ndarray:

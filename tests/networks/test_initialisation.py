@@ -13,8 +13,8 @@ from weft.networks.config import ImageTokensConfig
 from weft.networks.gmlp import SpatialGate
 from weft.networks.registry import REGISTRY, create_model
 from weft.networks.resnet import BasicBlock
-from weft.nn.losses import example_losses
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
+from weft.training.objective import example_losses
 
 
 @pytest.mark.parametrize("name", SMALL)

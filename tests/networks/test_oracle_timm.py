@@ -24,7 +24,7 @@ from timm.models.vision_transformer import VisionTransformer  # noqa: E402
 
 
 def small_mixer() -> tuple[nn.Module, Network]:
-    """S = 6 tokens, D_S = 12: the two widths cannot be swapped unseen (trap 2)."""
+    """S = 6 tokens, D_S = 12: the two widths cannot be swapped unseen."""
     theirs = MlpMixer(img_size=(8, 12), patch_size=4, num_blocks=3, embed_dim=24, mlp_ratio=(0.5, 3.0), **SHARED)
     shape: dict[str, Any] = {"img_size": (8, 12), "patch_size": 4, "depth": 3, "dim": 24, "hidden_dim": 72}
     return theirs, weft.create_model("mixer_nano_p4_32", token_dim=12, **shape, **SHARED)

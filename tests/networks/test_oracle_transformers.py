@@ -175,7 +175,7 @@ def test_an_encoder_of_minilm_shape_keeps_its_heads_and_eps(folder: Path) -> Non
 
 @pytest.mark.parametrize("change", [{"heads": 2}, {"norm_eps": 1e-6}, {"act": "gelu_tanh"}])
 def test_a_network_that_would_compute_otherwise_is_refused(folder: Path, change: dict[str, Any]) -> None:
-    """Trap 4: the shapes agree, the numbers would not."""
+    """The shapes agree, the numbers would not."""
     saved(transformers.ViTForImageClassification(vit_config()), folder)
     with pytest.raises(WeftError, match=next(iter(change))):
         network_from_folder(folder, **change)

@@ -9,7 +9,8 @@ import torch
 
 from networks.small import CLASSES, SMALL, batch, small
 from weft.networks.registry import create_model
-from weft.nn.losses import Task, example_losses
+from weft.training.metrics import Task
+from weft.training.objective import example_losses
 
 STEPS, ENOUGH = 80, 0.05
 

@@ -1,4 +1,4 @@
-"""Trap 6, M4: a sentence's result depends neither on what stands in its padding nor on how much of it there is."""
+"""A sentence's result depends neither on what stands in its padding nor on how much of it there is."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def predict(net: Network, ids: Tensor, mask: Tensor, training: bool) -> Tensor:
 def test_padding_never_changes_a_prediction(
     variant: str, training: bool, lengths: list[int], room: int, seed: int
 ) -> None:
-    """Trap 6: other words in the padding, and more of it, give the same logits, with noise keyed by example too."""
+    """Other words in the padding, and more of it, give the same logits, with noise keyed by example too."""
     net = network(variant)
     generator = torch.Generator().manual_seed(seed)
     longest = max(lengths)
@@ -74,7 +74,7 @@ def test_padding_never_changes_a_prediction(
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_sentence_alone_without_a_mask_is_the_same_sentence(variant: str) -> None:
-    """Trap 6: no padding and no mask is the reference that padding must reproduce."""
+    """No padding and no mask is the reference that padding must reproduce."""
     net = network(variant)
     ids = torch.randint(0, WORDS, (4, LENGTH), generator=torch.Generator().manual_seed(0))
     lengths = torch.tensor([1, 4, 7, LENGTH])
@@ -85,7 +85,7 @@ def test_a_sentence_alone_without_a_mask_is_the_same_sentence(variant: str) -> N
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_padding_gets_no_gradient(variant: str) -> None:
-    """Trap 6 backwards: words that stand only in the padding are not trained."""
+    """Words that stand only in the padding are not trained."""
     net = network(variant).train()
     net.zero_grad()
     ids = torch.full((3, LENGTH), 1)
@@ -100,7 +100,7 @@ def test_padding_gets_no_gradient(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_padding_may_stand_anywhere(variant: str) -> None:
-    """Trap 6: whatever the mask hides is hidden, on the left and in the middle too."""
+    """Whatever the mask hides is hidden, on the left and in the middle too."""
     net = network(variant)
     mask = torch.tensor([[1, 0, 1, 1, 0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 1, 1, 1, 1, 1, 1]], dtype=torch.bool)
     ids = torch.randint(0, WORDS, (2, LENGTH), generator=torch.Generator().manual_seed(0))

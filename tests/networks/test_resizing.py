@@ -17,7 +17,8 @@ from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.weights import load_weights, save_weights
 from weft.networks.weights.resizing import GridMove, LengthMove
-from weft.nn.spatial import Layout, Toeplitz2dSpatial
+from weft.nn.blocks import Layout
+from weft.nn.spatial import Toeplitz2dSpatial
 
 Grid = tuple[int, int]
 grids = st.tuples(st.integers(1, 9), st.integers(1, 9))
@@ -148,14 +149,14 @@ def test_2d_toeplitz_offsets_are_carried_exactly_and_new_ones_are_zero(old: Grid
 
 
 def test_a_1d_toeplitz_over_images_refuses_and_says_why(tmp_path: Path) -> None:
-    """Trap 3: an offset in reading order is no offset of rows and columns."""
+    """An offset in reading order is no offset of rows and columns."""
     old, new = (image_network("tmlp_nano_p4_32", grid) for grid in ((3, 5), (6, 4)))
     with pytest.raises(WeftError, match=r"mixes rows and columns.*toeplitz2d"):
         carried(old, new, tmp_path)
 
 
 def test_a_class_token_is_known_by_configuration_not_by_a_square_number(tmp_path: Path) -> None:
-    """Trap 5: 13×15 patches and a class token are 196 rows, which 14×14 patches without one are too."""
+    """13×15 patches and a class token are 196 rows, which 14×14 patches without one are too."""
     old, new = (image_network("vit_nano_p4_32", grid) for grid in ((13, 15), (4, 4)))
     table = old.state_dict()["positions.table"]
     assert len(table) == 14 * 14

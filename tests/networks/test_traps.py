@@ -16,8 +16,8 @@ from weft.nn.noise import DropPath
 
 
 @pytest.mark.parametrize("name", ["tmlp_nano_p4_32", "tmlp2d_nano_p4_32", "tmlp_text_tiny"])
-def test_1_every_token_of_a_tmlp_sees_both_sides(name: str) -> None:
-    """Trap 1, M5: a "circulant" lower-triangular W sees the left only. In a tMLP the first token must depend on the
+def test_every_token_of_a_tmlp_sees_both_sides(name: str) -> None:
+    """A "circulant" lower-triangular W sees the left only. In a tMLP the first token must depend on the
     last and the last on the first, and training must move both corners on their own."""
     network = shaken(small(name, depth=1)).double().eval()
     gate = network.blocks[0].gate
@@ -34,15 +34,15 @@ def test_1_every_token_of_a_tmlp_sees_both_sides(name: str) -> None:
     assert moved[0, -1].item() == pytest.approx(-1) and moved[-1, 0].item() == 0
 
 
-def test_2_the_widths_of_a_mixer_are_not_swapped() -> None:
-    """Trap 2, M1: S = 64, D_S = 96, C = 128, D_C = 512, all different, each where it belongs."""
+def test_the_widths_of_a_mixer_are_not_swapped() -> None:
+    """S = 64, D_S = 96, C = 128, D_C = 512, all different, each where it belongs."""
     block = create_model("mixer_nano_p4_32", depth=1, token_dim=96).blocks[0]
     assert block.mixer.fc1.weight.shape == (96, 64) and block.mixer.fc2.weight.shape == (64, 96)
     assert block.channels.fc1.weight.shape == (512, 128) and block.channels.fc2.weight.shape == (128, 512)
 
 
-def test_2_named_mixers_have_the_widths_of_the_paper() -> None:
-    """Trap 2, M1: (C, D_C, D_S, L) of table 1; D_S = C/2 and D_C = 4C."""
+def test_named_mixers_have_the_widths_of_the_paper() -> None:
+    """(C, D_C, D_S, L) of table 1; D_S = C/2 and D_C = 4C."""
     shapes = {"s": (512, 2048, 256, 8), "b": (768, 3072, 384, 12), "l": (1024, 4096, 512, 24)}
     for size, shape in shapes.items():
         for patch in (16, 32):
@@ -64,8 +64,8 @@ CANCELLED = {  # what the norm after it, or a difference, takes away again: conn
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_3_every_parameter_is_registered_and_trained(name: str) -> None:
-    """Trap 3: every tensor that the network computes with is registered, and gets a gradient."""
+def test_every_parameter_is_registered_and_trained(name: str) -> None:
+    """Every tensor that the network computes with is registered, and gets a gradient."""
     network = shaken(small(name)).double().train()
     inputs = batch(network)
     inputs = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
@@ -78,8 +78,8 @@ def test_3_every_parameter_is_registered_and_trained(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_3_no_layer_hides_outside_the_module_tree(name: str) -> None:
-    """Trap 3: no attribute of any module is a plain list, tuple or dict that holds modules or parameters."""
+def test_no_layer_hides_outside_the_module_tree(name: str) -> None:
+    """No attribute of any module is a plain list, tuple or dict that holds modules or parameters."""
     for path, module in small(name).named_modules():
         for key, value in vars(module).items():
             if not key.startswith("_") and isinstance(value, list | tuple | dict):
@@ -88,8 +88,8 @@ def test_3_no_layer_hides_outside_the_module_tree(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if "depth" in SMALL[name] and name != "lstm_text"])
-def test_3_depth_is_the_number_of_blocks_in_the_state_dict(name: str) -> None:
-    """Trap 3: as many numbered blocks as the configuration says, each with weights of its own."""
+def test_depth_is_the_number_of_blocks_in_the_state_dict(name: str) -> None:
+    """As many numbered blocks as the configuration says, each with weights of its own."""
     network = small(name, depth=3)
     numbers = {key.split(".")[1] for key in network.state_dict() if key.startswith("blocks.")}
     assert numbers == {"0", "1", "2"}
@@ -98,8 +98,8 @@ def test_3_depth_is_the_number_of_blocks_in_the_state_dict(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, config in REGISTRY.items() if isinstance(config, TokenConfig)])
-def test_4_norms_have_the_epsilon_of_the_published_code(name: str) -> None:
-    """Trap 4: 1e-12 in BERT, 1e-6 elsewhere as in flax; the norm in the gate alone has 1e-5, as its public weights."""
+def test_norms_have_the_epsilon_of_the_published_code(name: str) -> None:
+    """1e-12 in BERT, 1e-6 elsewhere as in flax; the norm in the gate alone has 1e-5, as its public weights."""
     with torch.device("meta"):
         network = create_model(name, depth=1)
     gates = {module.norm for module in network.modules() if isinstance(module, SpatialGate)}
@@ -110,8 +110,8 @@ def test_4_norms_have_the_epsilon_of_the_published_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["mixer_nano_p4_32", "vit_nano_p4_32", "gmlp_nano_p4_32", "bert_tiny"])
-def test_4_gelu_and_epsilon_are_settings_that_reach_every_layer(name: str) -> None:
-    """Trap 4: weights from JAX need the tanh form; it must replace the erf form everywhere, not in half the places."""
+def test_gelu_and_epsilon_are_settings_that_reach_every_layer(name: str) -> None:
+    """Weights from JAX need the tanh form; it must replace the erf form everywhere, not in half the places."""
     erf, tanh = (small(name, act=act).eval() for act in ("gelu", "gelu_tanh"))
     forms = [[m.approximate for m in net.modules() if isinstance(m, nn.GELU)] for net in (erf, tanh)]
     assert set(forms[0]) == {"none"} and set(forms[1]) == {"tanh"}
@@ -123,8 +123,8 @@ def test_4_gelu_and_epsilon_are_settings_that_reach_every_layer(name: str) -> No
     assert {m.eps for m in other.modules() if isinstance(m, nn.LayerNorm) and m not in gates} == {1e-3}
 
 
-def test_5_the_class_token_is_a_setting_and_not_a_guess() -> None:
-    """Trap 5, A3: 196 patches are a perfect square with and without a class token; the configuration decides."""
+def test_the_class_token_is_a_setting_and_not_a_guess() -> None:
+    """196 patches are a perfect square with and without a class token; the configuration decides."""
     with torch.device("meta"):
         bare = create_model("vit_tiny_patch16_224", class_token=False, pool="mean")
         with_token = create_model("vit_tiny_patch16_224")
@@ -135,15 +135,15 @@ def test_5_the_class_token_is_a_setting_and_not_a_guess() -> None:
     assert square_with_token.forward_features(torch.zeros(1, 3, 12, 20)).shape == (1, 16, 16)
 
 
-def test_5_dropping_the_class_token_drops_one_position_and_one_vector() -> None:
-    """Trap 5: the two networks differ by exactly the token and its position."""
+def test_dropping_the_class_token_drops_one_position_and_one_vector() -> None:
+    """The two networks differ by exactly the token and its position."""
     with_token, bare = small("vit_nano_p4_32"), small("vit_nano_p4_32", class_token=False, pool="mean")
     counts = [sum(p.numel() for p in net.parameters()) for net in (with_token, bare)]
     assert counts[0] - counts[1] == 2 * 16
 
 
-def test_7_drop_path_rises_with_depth() -> None:
-    """Trap 7: 0 in the first block, the full rate in the last, evenly between, the same in both branches."""
+def test_drop_path_rises_with_depth() -> None:
+    """0 in the first block, the full rate in the last, evenly between, the same in both branches."""
     for name, branches in (("vit_nano_p4_32", 2), ("mixer_text_tiny", 2), ("gmlp_nano_p4_32", 1), ("bert_tiny", 2)):
         network = small(name, depth=5, drop_path_rate=0.4)
         rates = [[m.rate for m in block.modules() if isinstance(m, DropPath)] for block in network.blocks]

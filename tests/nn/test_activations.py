@@ -60,7 +60,7 @@ def test_derivative_is_what_autograd_finds(name: str, x: float) -> None:
 
 
 def test_the_two_gelus_are_different_functions() -> None:
-    """Trap 4: the tanh form and the erf form are close, but not the same: a checkpoint needs its own."""
+    """The tanh form and the erf form are close, but not the same: a checkpoint needs its own."""
     x = torch.linspace(-4, 4, 801, dtype=torch.float64)
     gap = (ACTIVATIONS["gelu"].function(x) - ACTIVATIONS["gelu_tanh"].function(x)).abs().max().item()
     assert 1e-4 < gap < 1e-3

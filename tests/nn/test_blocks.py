@@ -10,9 +10,8 @@ from scipy.special import erf
 from weft.networks.gmlp import GatedBlock, SpatialGate
 from weft.networks.mixer import TokenMLP
 from weft.nn.attention import Attention
-from weft.nn.blocks import Block, ChannelMLP
+from weft.nn.blocks import Block, ChannelMLP, Layout
 from weft.nn.noise import DropPath
-from weft.nn.spatial import Layout
 
 TOKENS, CHANNELS, TOKEN_WIDTH, CHANNEL_WIDTH = 4, 5, 7, 9  # all different, so that no two can be swapped
 
@@ -53,7 +52,7 @@ def test_a_mixer_block_is_the_two_equations_of_the_paper() -> None:
 
 
 def test_mixers_two_widths_are_where_they_belong() -> None:
-    """Trap 2: D_S is the width over tokens and D_C the width over channels."""
+    """D_S is the width over tokens and D_C the width over channels."""
     mixer, channels = TokenMLP(TOKENS, TOKEN_WIDTH), ChannelMLP(CHANNELS, CHANNEL_WIDTH)
     assert mixer.fc1.weight.shape == (TOKEN_WIDTH, TOKENS) and mixer.fc2.weight.shape == (TOKENS, TOKEN_WIDTH)
     assert channels.fc1.weight.shape == (CHANNEL_WIDTH, CHANNELS)
@@ -82,7 +81,7 @@ def test_a_gated_block_takes_the_norm_after_the_sum_too() -> None:
 
 @pytest.mark.parametrize("eps", [1e-6, 1e-12, 1e-3])
 def test_every_norm_of_a_block_has_the_epsilon_asked_for(eps: float) -> None:
-    """Trap 4: 1e-6 after flax, 1e-12 in BERT; never torch's default by accident."""
+    """1e-6 after flax, 1e-12 in BERT; never torch's default by accident."""
     mixed = Block(6, Attention(6, 2), ChannelMLP(6, 8), eps=eps)
     gated = GatedBlock(6, 8, SpatialGate(8, Layout((TOKENS,)), eps=eps), eps=eps)
     norms = [m for block in (mixed, gated) for m in block.modules() if isinstance(m, torch.nn.LayerNorm)]

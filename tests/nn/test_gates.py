@@ -11,7 +11,7 @@ from torch import Tensor
 
 from weft.networks.gmlp import GatedBlock, SpatialGate
 from weft.nn.attention import TinyAttention
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout
 
 FORMS = ("linear", "additive", "multiplicative", "split")
 WEIGHTS = ("dense", "toeplitz", "toeplitz2d")

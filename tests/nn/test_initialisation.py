@@ -8,10 +8,10 @@ from torch import nn
 
 from weft.networks.gmlp import SpatialGate
 from weft.nn.attention import Attention
+from weft.nn.blocks import Layout
 from weft.nn.convolution import LocallyConnected2d
 from weft.nn.embeddings import LearnedPositions, PatchEmbed, WordEmbed
 from weft.nn.initialisation import SCHOOLS, initialise
-from weft.nn.spatial import Layout
 
 INPUTS, OUTPUTS = 300, 500
 

@@ -1,4 +1,4 @@
-"""Token mixers in one socket: what each computes, and that padding never reaches a real token (trap 6)."""
+"""Token mixers made from one mixer context: what each computes, and that padding never reaches a real token."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from weft.networks.controls import RandomMixer
 from weft.networks.gmlp import SpatialGate
 from weft.networks.registry import MIXERS, load_families
-from weft.nn.blocks import MixerContext, make_mixer, takes_mask
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout, MixerContext, make_mixer, takes_mask
 
 CHANNELS, LONGEST = 6, 10
 load_families()
@@ -52,7 +51,7 @@ def padded(x: Tensor, length: int, total: int, content: float) -> tuple[Tensor, 
     content=st.sampled_from([0.0, 1.0, 1000.0]),
 )
 def test_padding_never_reaches_a_real_token(name: str, length: int, less: int, more: int, content: float) -> None:
-    """Trap 6: neither what stands in the padding nor how much of it there is changes a real token."""
+    """Neither what stands in the padding nor how much of it there is changes a real token."""
     mixer = make(name, Layout((LONGEST,)))
     x = torch.randn(2, length, CHANNELS, dtype=torch.float64)
     alone = mixer(x)
@@ -63,7 +62,7 @@ def test_padding_never_reaches_a_real_token(name: str, length: int, less: int, m
 
 @pytest.mark.parametrize("name", [*MASKED, *GATES])
 def test_padding_may_stand_anywhere(name: str) -> None:
-    """Trap 6: a masked token in the middle or at the front has no influence either."""
+    """A masked token in the middle or at the front has no influence either."""
     mixer = make(name, Layout((LONGEST,)))
     mask = torch.tensor([[False, True, True, False, True, False, True, True, True, False]])
     x = torch.randn(1, LONGEST, CHANNELS, dtype=torch.float64)
@@ -74,7 +73,7 @@ def test_padding_may_stand_anywhere(name: str) -> None:
 @pytest.mark.parametrize("name", MIXERS)
 @settings(deadline=None, max_examples=8)
 @given(rows=st.integers(1, 4), columns=st.integers(1, 4), batch=st.integers(1, 3))
-def test_every_mixer_fits_the_socket_for_images(name: str, rows: int, columns: int, batch: int) -> None:
+def test_every_mixer_keeps_the_shape_of_images(name: str, rows: int, columns: int, batch: int) -> None:
     """(batch, tokens, channels) in and out on any grid; an all-true mask changes nothing."""
     mixer = make(name, Layout((rows, columns)))
     x = torch.randn(batch, rows * columns, CHANNELS, dtype=torch.float64)

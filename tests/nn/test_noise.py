@@ -98,7 +98,7 @@ def test_draws_are_balanced_in_every_example_and_every_value() -> None:
 
 
 def test_padding_does_not_shift_the_draws_of_real_tokens() -> None:
-    """Trap 6 while training: tokens come first, so a longer batch drops the same values of the same tokens."""
+    """Tokens come first, so a longer batch drops the same values of the same tokens."""
     layer = Dropout(0.5)
     with example_noise(0, 0, torch.arange(4)):
         short, long = layer(torch.ones(4, 5, 6)), layer(torch.ones(4, 9, 6))
@@ -182,7 +182,7 @@ def test_layers_are_numbered_in_order() -> None:
 @settings(deadline=None)
 @given(rate=st.floats(0, 0.9), depth=st.integers(1, 30))
 def test_drop_path_rises_evenly_with_depth(rate: float, depth: int) -> None:
-    """Trap 7: from 0 at the first block to the full rate at the last."""
+    """From 0 at the first block to the full rate at the last."""
     rates = rising_rates(rate, depth)
     assert len(rates) == depth and rates[0] == 0
     if depth > 1:

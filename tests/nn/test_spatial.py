@@ -1,4 +1,4 @@
-"""M5 and trap 1: Toeplitz matrices are two-sided, in one dimension and in two."""
+"""Toeplitz matrices are two-sided, in one dimension and in two."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.nn.spatial import SPATIAL, DenseSpatial, Layout, Toeplitz2dSpatial, ToeplitzSpatial
+from weft.nn.blocks import Layout
+from weft.nn.spatial import SPATIAL, DenseSpatial, Toeplitz2dSpatial, ToeplitzSpatial
 
 
 def numbered(kind: str, layout: Layout) -> torch.nn.Module:
@@ -45,7 +46,7 @@ def test_two_dimensional_toeplitz_has_a_value_per_row_and_column_offset(rows: in
 
 @pytest.mark.parametrize(("kind", "grid"), [("dense", (5,)), ("toeplitz", (5,)), ("toeplitz2d", (2, 3))])
 def test_both_corners_are_independent_and_trainable(kind: str, grid: tuple[int, ...]) -> None:
-    """Trap 1: a "circulant" lower-triangular matrix sees the left only. W[0, −1] and W[−1, 0] must be two weights."""
+    """A "circulant" lower-triangular matrix sees the left only. W[0, −1] and W[−1, 0] must be two weights."""
     spatial = numbered(kind, Layout(grid))
     tokens = Layout(grid).tokens
     corners = []
@@ -75,7 +76,7 @@ def test_a_shorter_text_uses_the_upper_left_corner() -> None:
 
 
 def test_a_flattened_image_under_a_one_dimensional_toeplitz_mixes_rows_and_columns() -> None:
-    """Trap 3, second half: the step to the next row and the step of a whole width to the right are one offset in 1-D,
+    """The step to the next row and the step of a whole width to the right are one offset in 1-D,
     two in 2-D. That is why only the 2-D form can be carried to another width."""
     rows, columns = 3, 4
     flat, grid = numbered("toeplitz", Layout((rows, columns))), numbered("toeplitz2d", Layout((rows, columns)))
@@ -91,7 +92,7 @@ def test_two_dimensional_toeplitz_needs_a_grid_without_a_class_token() -> None:
 
 
 def test_a_layout_counts_its_tokens() -> None:
-    """Trap 5: the class token is stated, never guessed from a square number."""
+    """The class token is stated, never guessed from a square number."""
     assert Layout((14, 14)).tokens == 196
     assert Layout((14, 14), extra=1).tokens == 197
     assert DenseSpatial(Layout((3, 3), extra=1)).weight.shape == (10, 10)

@@ -12,18 +12,22 @@ import torch
 import weft
 from insight.small import subject_of
 from studies.fabricated import make_study
+from studies.fabricated_speeds import fabricated
 from weft.insight import Subject, look, render
 from weft.insight.drawing.raster import address
+from weft.networks.registry import build
 from weft.report import experiment, page, tuning
+from weft.report.probe import render_probe
 from weft.report.source import render_source
+from weft.studies.experiments.speed_tables.published_rows import ROWS
+from weft.studies.experiments.speed_tables.speed_drawing import summary_of
 from weft.studies.results.load import collect
 from weft.studies.results.summary import summarise
 from weft.training.inference.network_folder import NetworkMetadata
-from weft.training.run.inputs import create_network
 
 KINDS = ("staffordshire_bull_terrier", "British_Shorthair", "american pit bull terrier", "Sphynx", "miniature_pinscher")
 PLACES = ("outdoors_in_bright_light", "indoors", "on a sofa, asleep", "puppy", "unknown")
-ARMS = {
+CANDIDATES = {
     "mlp": 0.95, "vit_nano_p4_32": 0.9, "resnet20_cifar": 0.96, "control_identity_p4_32": 0.7,
     "control_depthwise_pico_p4_32": 0.8, "hog+logistic": 0.85,
 }  # fmt: skip
@@ -38,7 +42,7 @@ def names(count: int) -> list[str]:
 
 def comparison(folder: Path, classes: int) -> str:
     """The report of a comparison, with mistakes."""
-    make_study(folder, ARMS, classes=names(classes), examples=max(200, 3 * classes))
+    make_study(folder, CANDIDATES, classes=names(classes), examples=max(200, 3 * classes))
     summary = summarise(collect(folder))
     for number, row in enumerate(summary["rows"]):
         row["money"], row["parameters"] = 0.0123 * (number + 1), 50_000 + 3_000 * number
@@ -93,7 +97,7 @@ def pictured(classes: int) -> Subject:
     opened = weft.open_source(pictures, [called[number % classes] for number in range(many)])
     subject = subject_of("vit_pico_p4_32")
     config = subject.config.replaced(num_classes=1 if classes == 2 else classes)
-    network = create_network(config, seed=0).eval()
+    network = build(config, seed=0).eval()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
@@ -131,7 +135,7 @@ def source(classes: int) -> str:
         "measures": [{"title": "width, px", "values": values, "mark": 128, "marked": taken},
                      {"title": "height, px", "values": [96] * 40, "mark": 96, "marked": taken}],
         "balance": {name: int(chance.integers(1, 5000)) for name in called},
-        "notes": [f"1 labels of train to look at, as all like rows have another: photos/{called[0]}/IMG_20260101.jpg"],
+        "notes": [f"1 label of train to look at, as all like rows have another: photos/{called[0]}/IMG_20260101.jpg"],
         "bad": [(f"{called[-1]}/IMG_{n:05}.jpg", "the image cannot be decoded (Truncated File)") for n in range(3)],
     })  # fmt: skip
 
@@ -170,3 +174,30 @@ def measured(number: int, name: str) -> dict[str, Any]:
         "taken": 650.0, "measured": {"perplexity": perplexity, "sst2": None},
         "published": {"perplexity": 4.2 + number, "sst2": 93.1},
     }  # fmt: skip
+
+
+def measured_speeds() -> str:
+    """The page of the speeds that were measured: fourteen columns, and names as papers have them."""
+    records = {row.key: fabricated(row, seconds=1.7**number) for number, row in enumerate(ROWS)}
+    study = {"scale": "cpu", "command": "weft study run e2"}
+    return experiment.render_experiment(summary_of(study, records), "speeds.html.j2")
+
+
+def probed() -> str:
+    """Trained networks with simple classifiers on their features."""
+    found = {"mean": 0.8123, "low": 0.79, "high": 0.8341}
+    named = ("efficientnet_lite0", "runs/oxford_pets_of_37_breeds-control_depthwise_pico_p4_32-seed-12", "minilm_l6")
+    row = {
+        "features": 1280, "best": "ridge", "seconds": 123.4, "shots": {str(k): found for k in (1, 2, 5, 10)},
+        "classifiers": dict.fromkeys(("neighbours", "ridge", "logistic"), found),
+    }  # fmt: skip
+    return render_probe({
+        "source": "data/oxford_pets_of_37_breeds", "classes": 37, "draws": 5, "shots": [1, 2, 5, 10],
+        "counts": {"train": 2944, "validation": 736, "test": 3669}, "rows": [{**row, "name": name} for name in named],
+        "recommendation": f"{named[1]} is ahead, by less than luck gives", "notes": ["images of 96 px, from 128"],
+    })  # fmt: skip
+
+
+def one_lens(classes: int) -> str:
+    """The page of a single lens."""
+    return of_lenses(pictured(classes), {"mistakes": {"examples": 150, "points": 40}})

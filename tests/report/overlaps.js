@@ -28,6 +28,9 @@
   for (const svg of document.querySelectorAll("svg")) {
     const frame = svg.getBoundingClientRect();
     if (!frame.width) continue;
+    const panel = svg.closest(".panel"), lone = panel?.querySelectorAll("svg").length === 1;
+    if (lone && frame.height > frame.width && frame.width < 0.5 * panel.clientWidth)
+      found.push(`tall in a panel that is half empty: ${says(svg.getAttribute("aria-label"))}`);
     if ((frame.right > page + 1 || frame.left < -1) && !scrolls(svg.parentElement)) found.push(`picture wider than the page: ${svg.getAttribute("aria-label")}`);
     for (const node of svg.querySelectorAll("text")) {
       const box = node.getBoundingClientRect(), text = node.textContent;

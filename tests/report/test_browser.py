@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 
-from studies.fabricated import make_study
+from studies.fabricated import CANDIDATES, make_study
 from weft.studies.results.summary import draw_report
-
-ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "resnet20_cifar": 0.96, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder: Path = tmp_path_factory.mktemp("study")
-    make_study(folder, ARMS)
+    make_study(folder, CANDIDATES)
     draw_report(folder)
     return (folder / "report.html").as_uri()
 

@@ -81,6 +81,13 @@ def test_charts_are_well_formed_and_say_what_they_show():
     assert "−" not in parse(interval(-0.1, 0.1, 0.3, 0.5, True, "said")).get("aria-label", "")
 
 
+def test_a_candidate_with_one_evaluation_is_seen_as_a_dot():
+    one = {"x": [1.0], "mean": [0.5], "low": [0.4], "high": [0.6]}
+    two = {"x": [1.0, 2.0], "mean": [0.5, 0.7], "low": [0.4, 0.6], "high": [0.6, 0.8]}
+    drawn = parse(lines({"one": one, "two": two}, {"one": 0, "two": 1}, ("epoch", "accuracy")))
+    assert len(drawn.findall(".//circle")) == 1 and len(drawn.findall(".//polyline")) == 2
+
+
 def test_an_candidate_without_a_value_is_not_drawn():
     data = [*rows((0.9, 1e5)), {"name": "failed", "score": None, "low": None, "high": None, "parameters": None}]
     assert scatter(data, PARAMETERS, SCORE, {"candidate0": 0, "failed": 1}).count("<circle") == 1

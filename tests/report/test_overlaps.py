@@ -1,4 +1,4 @@
-"""No words over words, cut off or out of their picture: 36 pages of comparisons, insight and sources, and some of each
+"""No words over words, cut off or out of their picture: 48 pages of comparisons, insight and sources, and some of each
 other kind, on a wide screen, a tablet and a phone. Skipped where playwright or a Chromium is missing."""
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from report import fabricated_pages
 WIDTHS = (1300, 800, 420)
 CLASSES = (2, 10, 37, 100)
 CHECK = Path(__file__).with_name("overlaps.js").read_text()
-OTHERS = ("inspection_of_texts", "inspection_of_convolutions", "search", "rate_maps", "published_table")
+OTHERS = (
+    "inspection_of_texts", "inspection_of_convolutions", "search", "rate_maps", "published_table", "measured_speeds",
+    "probed",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def faults(browser: Any, address: str, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("classes", CLASSES)
-@pytest.mark.parametrize("kind", ["comparison", "inspection", "source"])
+@pytest.mark.parametrize("kind", ["comparison", "inspection", "one_lens", "source"])
 def test_no_words_overlap_or_are_cut(browser: Any, made: Callable[..., str], kind: str, classes: int, width: int):
     assert faults(browser, made(kind, classes), width) == []
 
@@ -70,6 +73,7 @@ def test_the_leaderboard_needs_no_scrolling_on_a_wide_screen(browser: Any, made:
         ('<p style="white-space: nowrap; width: 900px">' + "far " * 60 + "</p>", "outside of the page"),
         ('<p style="width: 3rem; word-break: break-all">staffordshire_bull</p>', "broken"),
         ('<svg viewBox="0 0 100 40"><text x="5" y="20">a name that…</text></svg>', "cut without a tooltip"),
+        ('<div class="panel"><svg viewBox="0 0 40 90" width="40"><text y="20">a</text></svg></div>', "half empty"),
         ('<svg viewBox="0 0 900 40" width="300"><text x="5" y="20">tiny</text></svg>', "letters of"),
     ],
 )  # fmt: skip

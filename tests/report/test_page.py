@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from studies.fabricated import make_study
+from studies.fabricated import CANDIDATES, make_study
 from weft.report.page import render
 from weft.report.tuning import render_maps, render_search
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report, summarise
-
-ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "resnet20_cifar": 0.96, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 
 
 class Page(HTMLParser):
@@ -33,7 +31,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("study")
-    make_study(folder, ARMS)
+    make_study(folder, CANDIDATES)
     draw_report(folder)
     return (folder / "report.html").read_text()
 
@@ -86,7 +84,7 @@ def test_words_have_enough_contrast_in_light_and_dark(text: str):
 
 
 def test_names_from_data_are_escaped(tmp_path: Path):
-    make_study(tmp_path, ARMS)
+    make_study(tmp_path, CANDIDATES)
     summary = summarise(collect(tmp_path))
     summary["source"]["name"] = "<script>alert(1)</script>"
     assert "<script>alert(1)" not in render(summary)
@@ -128,7 +126,7 @@ def test_a_confusion_says_whether_it_is_of_one_run_or_a_sum(text: str):
 
 
 def test_mistakes_say_whose_they_are(tmp_path: Path):
-    make_study(tmp_path, ARMS)
+    make_study(tmp_path, CANDIDATES)
     example = {"target": 0, "predicted": 1, "confidence": 0.9, "wrong": 7, "of": 13, "text": "words", "place": "row 5"}
     page = render(summarise(collect(tmp_path)), {"candidate": "mlp", "seed": 2, "examples": [example]})
     said = " ".join(re.sub("<[^>]*>", "", page).split())

@@ -18,6 +18,7 @@ def test_lines_hold_all_letters_and_fit(words: str, room: float):
 def test_names_are_broken_behind_their_joints_and_never_within_a_number():
     assert wrapped("staffordshire_bull_terrier", 130) == ["staffordshire_bull_", "terrier"]
     assert str(breakable("blocks.0.mixer, 0.3721, 1e-04")) == "blocks.0.<wbr>mixer, 0.3721, 1e-04"
+    assert str(breakable("mlp 1,024, from 12:00:00")) == "mlp 1,024, from 12:00:00"
     assert str(breakable("a_<b>")) == "a_<wbr>&lt;b&gt;"
 
 

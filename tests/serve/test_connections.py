@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from weft.serve import app as app_module
-from weft.serve import connections
+from weft.serve import body, connections
 from weft.serve import models as models_module
 from weft.serve.body import Bodies
 from weft.serve.config import ServeConfig
+from weft.serve.protocols import asking
 
 Serve = Callable[[ServeConfig], Any]
 
@@ -181,6 +183,64 @@ def test_overload_is_refused_at_once_and_the_accepted_are_answered(
     assert max(sizes) <= 4
 
 
+def begun(address: str, length: int, sent: bytes = b"") -> socket.socket:
+    """A client that has announced so many bytes of a text, and has sent some of them."""
+    line = connect(address)
+    head = request("/models/words", b"x", "content-type: text/plain")[:-1]
+    line.sendall(head.replace(b"length: 1", f"length: {length}".encode()) + sent)
+    return line
+
+
+def test_who_sends_slowly_keeps_no_place_from_others(runs: Path, serve: Serve) -> None:
+    with serve(ServeConfig(folders=(runs,), max_queue=2, max_body=1000)) as address:
+        slow = [begun(address, 1000, b"re") for _ in range(20)]  # more than the queue holds, and than may be kept
+        until(lambda: in_progress(address) == 20)
+        with urllib.request.urlopen(f"http://{address}/models/words", b'{"inputs": "red"}', timeout=30) as answer:
+            assert answer.status == 200
+        slow[0].sendall(b"d" * 998)
+        assert slow[0].recv(65536).startswith(b"HTTP/1.1 200")
+        for line in slow:
+            line.close()
+
+
+def test_bytes_that_have_come_are_limited_over_all_clients(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "TOGETHER", 1)
+    with serve(ServeConfig(folders=(runs,), max_body=1000)) as address:
+        first = begun(address, 900, b"x" * 899)
+        until(lambda: in_progress(address) == 1)
+        with begun(address, 500, b"x" * 500) as second:
+            assert b" 503 " in second.recv(65536)
+        first.sendall(b"x")
+        assert first.recv(65536).startswith(b"HTTP/1.1 200")
+        first.close()
+        with begun(address, 500, b"x" * 500) as again:
+            assert again.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("route", ["/models/words", "/predict/saliency?model=words"])
+def test_others_are_answered_while_a_large_body_is_parsed(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    parsed, begun_to_parse, free = asking.parsed, threading.Event(), threading.Event()
+
+    def slow(body: bytes) -> dict[str, Any]:
+        begun_to_parse.set()
+        assert free.wait(60), "nobody else was answered meanwhile"
+        return parsed(body)
+
+    monkeypatch.setattr(asking, "parsed", slow)
+    large = b'{"inputs": 5, "parameters": {"top_k": "' + b"x" * 100_000 + b'"}}'
+    with serve(ServeConfig(folders=(runs,))) as address, connect(address) as line:
+        line.sendall(request(route, large, "content-type: application/json"))
+        assert begun_to_parse.wait(60)
+        with urllib.request.urlopen(f"http://{address}/livez", timeout=30) as answer:
+            assert answer.status == 200
+        free.set()
+        assert line.recv(65536).startswith(b"HTTP/1.1 422")
+
+
 def test_a_network_too_slow_is_given_up(runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     free, _ = held_up(monkeypatch)
     with serve(ServeConfig(folders=(runs,), timeout=0.3)) as address:
@@ -214,3 +274,14 @@ def test_the_command_serves_and_ends_when_told_to_with_everything_answered(runs:
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_server_that_is_about_to_end_says_that_it_is_not_ready(client: Callable[..., TestClient]) -> None:
+    asked = client()
+    for path in ("/readyz", "/v2/health/ready"):
+        assert asked.get(path).status_code == 200
+    asked.app.state.ending = True  # type: ignore[attr-defined]
+    for path in ("/readyz", "/v2/health/ready"):
+        answer = asked.get(path)
+        assert answer.status_code == 503 and answer.headers["retry-after"] == "5"
+    assert asked.get("/livez").status_code == 200

@@ -65,6 +65,7 @@ BODIES: list[tuple[str, str, Any, int]] = [
     ("no object", "cells", b"[1, 2]", 422),
     ("not UTF-8", "cells", b'{"inputs": "\xff"}', 400),
     ("nested without end", "cells", b'{"inputs": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
+    ("more values than are parsed at once", "cells", b'{"inputs": [' + b"[]," * 1_000_000 + b"0]}", 413),
     ("a number of a million digits", "cells", b'{"inputs": ' + b"1" * 1_000_000 + b"}", 400),
 ]
 

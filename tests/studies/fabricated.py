@@ -11,11 +11,18 @@ import numpy as np
 from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.engine.study import Job, Study
-from weft.training.config import RunConfig
-from weft.training.storage import yaml_file
+from weft.training.config import RunConfig, to_dict
 from weft.training.storage.record import write_predictions
 
 CLASSES = [str(number) for number in range(10)]
+
+CANDIDATES = {
+    "mlp": 0.95,
+    "vit_nano_p4_32": 0.9,
+    "resnet20_cifar": 0.96,
+    "control_identity_p4_32": 0.7,
+    "hog+logistic": 0.85,
+}  # and the accuracies about which their runs lie
 
 
 def facts(name: str = "digits", classes: list[str] = CLASSES) -> Facts:
@@ -47,7 +54,7 @@ def record(config: RunConfig, accuracy: float, points: int = 15, **changes: Any)
         "source": {"name": "digits", "fingerprint": "f" * 32, "notes": []},
         "parameters": 50_000,
         "multiply_adds": 900_000,
-        "config": yaml_file.to_dict(config),
+        "config": to_dict(config),
         "plan": {"lr": 0.003},
         "environment": {"torch": "2.13", "weft": "0.1", "commit": "abc", "processor": "CPU", "cores": 2, "threads": 1},
         "steps": points,

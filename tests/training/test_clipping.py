@@ -10,7 +10,7 @@ import torch
 from networks.small import batch, shaken, small
 from oracles import import_timm
 from weft.training.config import OptimisationConfig
-from weft.training.optim.clipping import clip_gradients
+from weft.training.optim.optimisers import clip_gradients
 
 
 def with_gradients(name: str, scale: float = 1.0) -> torch.nn.Module:

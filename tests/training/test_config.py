@@ -10,9 +10,21 @@ from pathlib import Path
 import pytest
 
 from weft.errors import WeftError
-from weft.training.config import DurationConfig, ObjectiveConfig, OptimisationConfig, RunConfig, seconds
+from weft.training.config import (
+    DurationConfig,
+    ObjectiveConfig,
+    OptimisationConfig,
+    RunConfig,
+    difference,
+    from_dict,
+    seconds,
+)
 from weft.training.run.plan import steps_asked, warmup_steps
-from weft.training.storage import yaml_file
+from weft.training.storage.run_folder import as_yaml, read_mapping
+
+
+def stored(path: Path) -> RunConfig:
+    return from_dict(RunConfig, read_mapping(path), f"{path}: ")
 
 
 def test_yaml_gives_back_the_configuration_it_was_written_from(tmp_path: Path) -> None:
@@ -24,8 +36,8 @@ def test_yaml_gives_back_the_configuration_it_was_written_from(tmp_path: Path) -
         objective=ObjectiveConfig(class_weights=(1.0, 2.0)),
         duration=DurationConfig(time="1h30m"),
     )
-    (tmp_path / "run.yaml").write_text(yaml_file.write(config))
-    assert yaml_file.read(RunConfig, tmp_path / "run.yaml") == config
+    (tmp_path / "run.yaml").write_text(as_yaml(config))
+    assert stored(tmp_path / "run.yaml") == config
 
 
 @pytest.mark.parametrize(
@@ -44,7 +56,7 @@ def test_yaml_gives_back_the_configuration_it_was_written_from(tmp_path: Path) -
 def test_a_bad_file_is_answered_with_what_and_where(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(WeftError, match=words) as raised:
-        yaml_file.read(RunConfig, tmp_path / "bad.yaml")
+        stored(tmp_path / "bad.yaml")
     assert "\n" not in str(raised.value)
 
 
@@ -68,7 +80,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_differences_are_named_by_field() -> None:
     one = RunConfig(source="digits", model="mlp")
     other = replace(one, seed=3, optimisation=OptimisationConfig(lr=0.1))
-    assert yaml_file.difference(one, other) == ["seed: 0 -> 3", "lr: None -> 0.1"]
+    assert difference(one, other) == ["seed: 0 -> 3", "lr: None -> 0.1"]
 
 
 def test_a_budget_in_epochs_may_be_a_fraction() -> None:
@@ -100,5 +112,5 @@ def test_print_config_can_be_read_back(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "c.yaml").write_text(written)
     assert dispatch(["train", "--config", str(tmp_path / "c.yaml"), "--print-config"]) == 0
     assert capsys.readouterr().out == written
-    config = yaml_file.read(RunConfig, tmp_path / "c.yaml")
+    config = stored(tmp_path / "c.yaml")
     assert (config.optimisation.lr, config.network, config.augment.mixup) == (0.02, {"hidden": [8]}, 0.2)

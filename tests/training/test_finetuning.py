@@ -23,13 +23,16 @@ from weft.networks.base.encoder import folder_digest
 from weft.networks.registry import create_model
 from weft.networks.weights.packages import PACKAGES
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.layers import depth_of, layer_number, layered_groups
 from weft.training.finetuning.prepare import open_finetuning
 from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.learnt import remark
+from weft.training.loop.display import Silent
 from weft.training.optim.optimisers import Groups, split_for_muon
 from weft.training.pretraining.config import PretrainConfig
+from weft.training.run.lifecycle import classical
 from weft.training.storage.run_folder import open_run
 
 
@@ -233,6 +236,32 @@ def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentenc
         open_finetuning(configure(encoder, **changes)).batches("test")
 
 
+def test_the_batch_follows_the_rows_where_they_are_few(encoder: Path, tmp_path: Path) -> None:
+    lines = [f"{'good' if row % 2 else 'bad'} film {row},{'good' if row % 2 else 'bad'}" for row in range(30)]
+    (tmp_path / "few.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    asked = replace(configure(encoder, source=str(tmp_path / "few.csv")), optimisation=FinetuneConfig().optimisation)
+    few = open_finetuning(asked)
+    rows = len(few.source.splits["train"])
+    assert rows < 32 and few.config.optimisation.batch == 4 and any("--batch-size" in note for note in few.notes)
+    free = open_finetuning(replace(asked, transform=replace(asked.transform, max_length=None)))
+    assert any(note == "texts of up to 16 tokens: 95 % of the training texts fit (--max-length)" for note in free.notes)
+    many = open_finetuning(replace(asked, source=configure(encoder).source))
+    assert many.config.optimisation.batch == 32
+
+
+def test_what_is_not_given_is_told_with_its_reason_and_flag(encoder: Path) -> None:
+    asked = configure(encoder)
+    asked = replace(asked, optimisation=FinetuneConfig().optimisation, duration=DurationConfig())
+    notes = open_finetuning(replace(asked, transform=replace(asked.transform, max_length=None))).notes
+    for words in ("batch 32: ", "3 epochs: ", "rate 0.0001: a tenth"):
+        assert sum(words in note and "--" in note for note in notes) == 1, words
+    assert sum(f"texts of up to {LENGTH} tokens: {encoder.name} reads no more" in note for note in notes) == 1
+    given = replace(asked.optimisation, batch_size=16, lr=1e-3)
+    asked = replace(asked, optimisation=given, duration=DurationConfig(epochs=1))
+    notes = open_finetuning(replace(asked, transform=replace(asked.transform, max_length=8))).notes
+    assert not any(words in note for note in notes for words in ("batch ", "epochs", "rate ", "texts of"))
+
+
 @pytest.mark.parametrize(
     ("start", "sentence"), [("nowhere", "there is no file or folder"), ("", "say what to start from")]
 )
@@ -309,6 +338,20 @@ def test_the_reporting_split_may_be_called_by_its_own_name(encoder: Path, tmp_pa
         (tmp_path / f"{name}.csv").write_text("\n".join([lines[0], *part]) + "\n")
     named = open_finetuning(configure(encoder, source=tmp_path, test_split="validation")).batches("test")
     assert len(named.split) == 60
+
+
+def test_a_baseline_stands_beside_the_figures_of_the_split_that_is_reported(encoder: Path, tmp_path: Path) -> None:
+    lines = sentences().read_text().splitlines()
+    for name, part in {"train": lines[1:200], "validation": lines[200:260], "test": lines[260:300]}.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join([lines[0], *part]) + "\n")
+    usual, named = (
+        open_finetuning(configure(encoder, source=tmp_path, test_split=name)) for name in (None, "validation")
+    )
+    assert (usual.judged_split, named.judged_split) == ("test", "validation")
+    without = {role: split for role, split in named.source.splits.items() if role != "test"}
+    unread = replace(named, source=replace(named.source, splits=without))
+    beside = classical(unread, Silent())
+    assert beside is not None and beside["name"] == "TF-IDF and logistic regression"
 
 
 def test_minus_one_beside_zero_and_one_is_a_class_and_said(encoder: Path, tmp_path: Path) -> None:

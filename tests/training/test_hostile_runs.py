@@ -41,8 +41,7 @@ from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle
 from weft.training.storage.checkpoints import canonical, digest
-from weft.training.storage.run_folder import RunFolder, open_run
-from weft.training.storage.yaml_file import LOADER, dump
+from weft.training.storage.run_folder import LOADER, RunFolder, dump, open_run
 
 VALUES: tuple[Any, ...] = (
     None, "text", -1, 0, 10**30, 1.5, math.nan, math.inf, True, [], {}, [[]], "\ud800", "x" * 9999

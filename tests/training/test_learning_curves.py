@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from training.runs import configure, train
-from weft.training.learning_curves import FILE, draw_curves, overfitting
+from weft.training.learnt import CURVES, draw_curves, overfitting
 
 
 def record(train_loss: list[float], validation_loss: list[float]) -> dict[str, Any]:
@@ -40,5 +40,5 @@ def test_both_losses_are_drawn_where_there_is_a_curve(tmp_path: Path) -> None:
     draw_curves(tmp_path, record([1.0, 0.5], [1.0, 0.6]))
     assert not list(tmp_path.iterdir())
     train(configure("mlp", steps=60, eval_every=20), tmp_path / "run")
-    picture = (tmp_path / "run" / FILE).read_text()
+    picture = (tmp_path / "run" / CURVES).read_text()
     assert picture.startswith("<svg") and "training" in picture and "validation" in picture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,16 @@ from torch import nn
 
 from training.runs import Stop, assert_same_bits, configure, curve, last_checkpoint, train
 from weft.errors import WeftError
+from weft.networks.registry import build
 from weft.training.config import DurationConfig
 from weft.training.inference.verify import verify
+from weft.training.loop import loop
 from weft.training.loop.display import Silent
 from weft.training.loop.divergence import DivergenceMonitor, concerned
 from weft.training.loop.events import ROLLBACKS, TrainingFailed
 from weft.training.loop.progress import MovingAverage
 from weft.training.objective import create_objective
-from weft.training.run import inputs, lifecycle
+from weft.training.run import inputs, lifecycle, probe
 from weft.training.storage.checkpoints import CheckpointStore
 from weft.training.storage.metrics_log import Journal, read_events
 
@@ -146,7 +150,7 @@ def poisoned_run(
 ) -> tuple[dict[str, Any], list[str]]:
     """A run whose layer `layers.0` goes infinite in step 18 of its loop, however long the probe was, `times` times."""
     display, poison = Listen(), Poison(at=17, times=times)
-    original, loop = inputs.create_network, lifecycle.train
+    original, loop = inputs.build, lifecycle.train
 
     def create(*arguments: Any) -> Any:
         net = original(*arguments)
@@ -157,7 +161,7 @@ def poisoned_run(
         poison.armed = True
         return loop(*arguments)
 
-    monkeypatch.setattr(inputs, "create_network", create)
+    monkeypatch.setattr(inputs, "build", create)
     monkeypatch.setattr(lifecycle, "train", train)
     record = lifecycle.start(configure(steps=steps), folder, display).record
     assert record is not None
@@ -193,6 +197,59 @@ def test_a_run_that_failed_with_answers_that_are_no_numbers_has_a_record(tmp_pat
         train(lifecycle.replace(config, source=str(tmp_path / "rows.csv")), tmp_path / "run")
     record = lifecycle.run_folder.open_run(tmp_path / "run").record()
     assert record is not None and record["status"] == "failed" and "auroc" not in record["metrics"]
+
+
+class Clock:
+    """A clock that is moved by the updates of the loop alone, by so many seconds each; the plan has a limit."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, each: float, limit: float, **changes: Any) -> None:
+        self.now = 1000.0
+        update, measure = loop.update, probe.measure
+
+        def slow(*arguments: Any, **more: Any) -> Any:
+            self.now += each
+            return update(*arguments, **more)
+
+        def limited(*arguments: Any) -> Any:
+            return lifecycle.replace(measure(*arguments), limit=limit, evaluation=0.0, saving=0.0, **changes)
+
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(loop, "update", slow)
+        monkeypatch.setattr(probe, "measure", limited)
+        monkeypatch.setattr(probe, "mean_step", lambda *_, **__: each)
+
+
+def test_a_run_of_few_long_steps_ends_in_time_evaluated_and_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three steps of 3 s leave a second of ten: a fourth would end late. Nothing else was due after the third."""
+    Clock(monkeypatch, 3.0, 10.0, eval_every=1000, log_every=1000, checkpoint_every=1000)
+    record = train(configure(steps=400), tmp_path / "run")
+    assert record["steps"] == 3
+    assert [(event["kind"], event["step"]) for event in curve(tmp_path / "run")] == [("train", 3), ("evaluation", 3)]
+    ended, events = last_checkpoint(tmp_path / "run"), curve(tmp_path / "run")
+    assert ended.step == ended.numbers["best"]["step"] == 3
+    (tmp_path / "run" / "record.json").unlink()  # as if it had been killed while it was judged
+    again = lifecycle.resume(tmp_path / "run", Silent()).record
+    assert again is not None and again["metrics"] == record["metrics"] and curve(tmp_path / "run") == events
+    (tmp_path / "run" / "record.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "00000003")  # and before it was saved
+    again = lifecycle.resume(tmp_path / "run", Silent()).record
+    assert again is not None and again["metrics"] == record["metrics"]
+    assert_same_bits(last_checkpoint(tmp_path / "run"), ended)
+
+
+def test_a_run_that_goes_back_keeps_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty steps of a second, four are undone: what was planned after the step it goes back to is forgotten."""
+    Clock(monkeypatch, 1.0, 40.0)
+    record, _ = poisoned_run(tmp_path / "run", monkeypatch, times=1, steps=400)
+    assert [(event["step"], event["to"]) for event in record["rollbacks"]] == [(18, 14)]
+    assert record["steps"] == 40 - 4
+    assert {steps for after, steps in record["plan"]["revised"] if after > 14} == {36}, (
+        "undone steps do not slow others"
+    )
+    places = [after for after, _ in record["plan"]["revised"]]
+    assert places == sorted(set(places)) and any(after < 14 for after in places)
 
 
 def test_training_gives_up_after_three_roll_backs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,10 +437,10 @@ def test_a_changed_source_is_refused_at_resume(tmp_path: Path) -> None:
 
 def test_the_probe_leaves_no_trace(tmp_path: Path) -> None:
     """Batch norm's running statistics included: step 0 is the network as it was made."""
-    from weft.training.run.inputs import create_network, open_inputs
+    from weft.training.run.inputs import open_inputs
 
     config = configure("resnet", steps=4, checkpoint_every=4)
     train(config, tmp_path / "run")
-    fresh = create_network(open_inputs(config).network, config.seed).state_dict()
+    fresh = build(open_inputs(config).network, config.seed).state_dict()
     stored = CheckpointStore(tmp_path / "run" / "checkpoints").load(0).tensors
     assert all(torch.equal(stored[f"model.{name}"], value) for name, value in fresh.items())

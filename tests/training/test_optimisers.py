@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -37,6 +40,41 @@ def backward(net: nn.Module, seed: int = 0) -> float:
     loss = (net(x) - x[:, :2].sin()).square().mean()
     loss.backward()
     return loss.item()
+
+
+def test_no_optimiser_imports_the_compiler() -> None:
+    """It takes as long as torch itself, and few runs compile anything."""
+    code = (
+        "import sys, torch; from weft.training.optim.optimisers import USUAL_RATE, create_optimiser\n"
+        "for name in USUAL_RATE:\n"
+        "    net = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(3)))\n"
+        "    optimiser = create_optimiser(name, [{'params': list(net.parameters())}], 0.1, net)\n"
+        "    net(torch.ones(2, 3)).sum().backward(); optimiser.step(); optimiser.zero_grad()\n"
+        "    optimiser.load_state_dict(optimiser.state_dict())\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("sgd", torch.optim.SGD),
+        ("adagrad", torch.optim.Adagrad),
+        ("adam", torch.optim.Adam),
+        ("adamw", torch.optim.AdamW),
+    ],
+)
+def test_torch_optimisers_keep_their_bits(name: str, own: type[torch.optim.Optimizer]) -> None:
+    weft, torchs = Tiny(), Tiny()
+    optimisers = create_optimiser(name, weft.groups(0.1), 0.01), own(torchs.groups(0.1), lr=0.01, fused=True)
+    for seed in range(5):
+        for net, optimiser in zip((weft, torchs), optimisers, strict=True):
+            backward(net, seed)
+            optimiser.step()
+    assert all(map(torch.equal, weft.parameters(), torchs.parameters()))
+    assert optimisers[0].state_dict().keys() == optimisers[1].state_dict().keys()
 
 
 @pytest.mark.parametrize("name", NAMES)

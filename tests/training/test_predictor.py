@@ -20,7 +20,7 @@ from weft.errors import WeftError
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.inference.network_folder import read_metadata
 from weft.training.inference.verify import verify
-from weft.training.loop.evaluation import outputs_of
+from weft.training.loop.events import outputs_of
 from weft.training.run import lifecycle
 
 FAMILIES = ("mlp", "text")

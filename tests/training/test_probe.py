@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import runpy
 import shutil
 import time
 from itertools import pairwise
@@ -24,6 +25,7 @@ from weft.training.loop import loop
 from weft.training.loop.display import Silent, duration
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.run import lifecycle, memory, probe, rehearsal
+from weft.training.run.distributed import SingleProcess
 from weft.training.run.rehearsal import Answer
 from weft.training.storage.run_folder import RunFolder
 
@@ -127,7 +129,7 @@ def test_the_default_checkpoint_interval_costs_less_than_a_hundredth(saving: flo
 def test_a_plan_that_is_known_saves_the_probe_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for the second seed of an arm; killed before its first checkpoint it can be resumed."""
+    """As for the second seed of a candidate; killed before its first checkpoint it can be resumed."""
     config = configure(steps=30, log_every=10, checkpoint_every=20)
     measured = train(config, tmp_path / "measured")
     plan = lifecycle.RunFolder(tmp_path / "measured").plan()
@@ -213,6 +215,59 @@ def test_the_rate_finder_stays_below_the_rate_that_blows_up() -> None:
     assert "<- chosen" in draw(curve, lr)
 
 
+@pytest.mark.parametrize("steps", [20, 50])
+def test_a_rate_is_found_in_fewer_steps_too(steps: int) -> None:
+    """They span the same rates; a loss that is smoothed over as many decades is lowest near the same one."""
+    lr, curve = find_rate(lambda _, lr: valley(lr), usual=0.01, steps=steps)
+    usual, _ = find_rate(lambda _, lr: valley(lr), usual=0.01)
+    assert lr == pytest.approx(usual, rel=0.6) and len(curve) < steps
+
+
+class Slow:
+    """A clock that only updates move: by so many seconds an example."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, each: float) -> None:
+        self.now, self.sizes = 1000.0, []
+        original = probe.update
+
+        def update(run: Any, batch: Any, *arguments: Any) -> Any:
+            self.now += each * len(batch.index)
+            self.sizes.append(len(batch.index))
+            return original(run, batch, *arguments)
+
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(probe, "update", update)
+
+
+@pytest.mark.parametrize(("asked", "searched"), [("100s", 25), ("400s", 100)])
+def test_the_search_for_a_rate_takes_a_tenth_of_the_time(
+    asked: str, searched: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of 32 examples take 0.4 s: 25 of them in a tenth of 100 s."""
+    given: list[int] = []
+    monkeypatch.setattr(probe, "find_rate", lambda step, usual, steps: given.append(steps) or (1e-3, [(1e-3, 1.0)]))
+    clock = Slow(monkeypatch, 0.4 / 32)
+    config = lifecycle.replace(configure(lr="auto"), duration=DurationConfig(time=asked))
+    lifecycle.start(config, tmp_path / "run", Silent(), began=clock.now, until=1)
+    assert given == [searched]
+
+
+def test_a_search_for_a_rate_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Slow(monkeypatch, 1 / 32)
+    config = lifecycle.replace(configure(lr="auto"), duration=DurationConfig(time="100s"))
+    with pytest.raises(WeftError, match=r"--lr auto takes 20 steps at least, and 10 fit .* --time 100s; give a rate"):
+        lifecycle.start(config, tmp_path / "run", Silent(), began=clock.now)
+
+
+def test_no_rate_is_looked_for_where_no_steps_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search once took a hundred whole steps before the time was found to be too short for ten."""
+    clock = Slow(monkeypatch, 1.0)
+    config = lifecycle.replace(configure(lr="auto"), duration=DurationConfig(time="20s"))
+    with pytest.raises(WeftError, match="fewer than 10 steps"):
+        lifecycle.start(config, tmp_path / "run", Silent(), began=clock.now)
+    assert set(clock.sizes) == {2, 4}
+
+
 def test_a_loss_that_is_never_finite_gives_the_smallest_rate() -> None:
     lr, curve = find_rate(lambda number, lr: math.nan, usual=1.0)
     assert (lr, curve) == (1e-3, [])
@@ -259,15 +314,28 @@ def test_durations_as_people_write_them(seconds: float, words: str) -> None:
 def test_a_plan_that_is_too_slow_is_revised_until_its_time_is_kept():
     config = lifecycle.replace(configure(), duration=DurationConfig(time="100s"))
     plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.1, evaluation=0.0, saving=0.0, rest=90.0)
-    step, passed, places = 0, 0.0, [plan.schedule_step(0)]
+    step, passed, looked, places = 0, 0.0, 0.0, [plan.schedule_step(0)]
     while step < plan.steps:
         step, passed = step + 1, passed + (0.3 if step > 200 else 0.15)  # slower than measured, then much slower
         places.append(plan.schedule_step(step))
-        if plan.due_revision(step):
-            plan = plan.revision(step, passed, passed)
+        if plan.due_revision(step, passed, looked):
+            plan, looked = plan.revision(step, passed, passed), passed
             assert plan.schedule_step(step) == pytest.approx(places[-1])
     assert passed == pytest.approx(90, rel=0.03) and step < plan.schedule_length == 900
     assert all(after > before for before, after in pairwise(places)) and places[-1] == pytest.approx(900)
+
+
+@pytest.mark.parametrize("times", [1, 3, 8, 20, 100])
+def test_steps_many_times_as_long_as_those_of_the_probe_keep_the_time(times: int):
+    """An eighth of the steps that were planned would take all of the time, or twelve times as long."""
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="20s"))
+    plan = probe.schedule(probe.draft(config, 50, ""), config, step=0.01, evaluation=0.0, saving=0.0, rest=20.0)
+    step, passed, looked = 0, 0.0, 0.0
+    while step < plan.steps:
+        step, passed = step + 1, passed + 0.01 * times
+        if plan.due_revision(step, passed, looked):
+            plan, looked = plan.revision(step, passed, passed), passed
+    assert passed == pytest.approx(20, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -278,19 +346,117 @@ def test_few_long_steps_and_evaluations_unlike_the_measured_one_keep_the_time(st
     draft = lifecycle.replace(probe.draft(config, 8, ""), last_evaluations=2.0)
     rest = 60 - 3 * 0.5  # an evaluation takes half a second in the probe: that of the last step, and two after it
     plan = probe.schedule(draft, config, step=step_seconds, evaluation=0.5, saving=0.0, rest=rest)
-    step, passed, evaluating = 0, 0.0, 0.0
+    step, passed, evaluating, looked = 0, 0.0, 0.0, 0.0
     while step < plan.steps:
         step, passed = step + 1, passed + step_seconds
         if plan.due_evaluation(step):
             passed, evaluating = passed + evaluation, evaluating + evaluation
-        if plan.due_revision(step):
-            plan = plan.revision(step, passed, passed - evaluating, evaluating)
+        if plan.due_revision(step, passed, looked):
+            plan, looked = plan.revision(step, passed, passed - evaluating, evaluating), passed
     assert passed + 2 * evaluation == pytest.approx(60, rel=0.05)
+
+
+@pytest.mark.parametrize(("passed", "more"), [(50.0, 5), (88.9, 1), (89.1, 0), (95.0, 0)])
+def test_a_step_is_added_where_half_of_one_fits_at_least(passed: float, more: int):
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="100s"))
+    plan = probe.schedule(probe.draft(config, 50, ""), config, step=1.0, evaluation=0.0, saving=0.0, rest=90.0)
+    step = round(passed / 8)
+    assert plan.revision(step, passed, stepping=2.0 * step if more < 5 else 8.0 * step).steps == step + more
+
+
+def test_a_plan_that_goes_back_is_as_it_was_then():
+    config = lifecycle.replace(configure(), duration=DurationConfig(time="100s"))
+    first = probe.schedule(probe.draft(config, 50, ""), config, step=1.0, evaluation=0.0, saving=0.0, rest=90.0)
+    second = first.revision(10, 20.0, 20.0)
+    third = second.revision(20, 50.0, 50.0)
+    assert third.gone_back(20) == third and third.gone_back(19) == second and third.gone_back(9) == first
+    assert [third.gone_back(15).schedule_step(step) for step in range(16)] == [
+        second.schedule_step(step) for step in range(16)
+    ]
+
+
+class AsItIs(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def test_what_is_loaded_to_judge_is_loaded_before_the_plan_and_judging_is_part_of_it(monkeypatch: pytest.MonkeyPatch):
+    """Libraries of metrics that were loaded after the last step once took most of a short run on a busy machine."""
+    now, judged = [100.0], []
+
+    def judge(outputs: torch.Tensor, targets: torch.Tensor) -> None:
+        now[0] += (0.0 if judged else 16.0) + 0.001 * len(outputs)
+        judged.append((len(outputs), len(targets)))
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    batch = Batch({"x": torch.zeros(8, 3)}, torch.zeros(8), torch.arange(8), 8)
+    run: Any = SimpleNamespace(net=AsItIs(), validation=[batch, batch], team=SingleProcess())
+    assert probe.judging_seconds(run, judge, tested=5) == pytest.approx(0.001 * 8 * 5)
+    assert judged == [(8, 8), (40, 40)] and now[0] > 116
+
+
+class Evaluated:
+    """A run whose evaluation batches take so many seconds the first and each other time, in each format."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, first: float, **others: float) -> None:
+        self.now, self.said, self.formats = 100.0, [], []
+        batch = Batch({"x": torch.zeros(8, 3)}, torch.zeros(8), torch.arange(8), 8)
+        display = SimpleNamespace(say=self.said.append)
+        self.run: Any = SimpleNamespace(validation=[batch] * 5, team=SingleProcess(), display=display)
+
+        def evaluate_some(run: Any, start: int, end: int) -> None:
+            precision = run.team.precision
+            for _ in range(start, end):
+                self.now += others[precision] if precision in self.formats else first
+                self.formats.append(precision)
+
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(probe, "evaluate_some", evaluate_some)
+
+
+@pytest.mark.parametrize("first", [0.2, 0.9, 7.0])
+def test_the_first_batch_of_an_evaluation_is_not_what_the_others_take(first: float, monkeypatch: pytest.MonkeyPatch):
+    """It may hold a compilation, or the loading of a block."""
+    evaluated = Evaluated(monkeypatch, first, float32=0.5)
+    assert probe.evaluation_seconds(evaluated.run, within=10.0) == pytest.approx(5 * 0.5)
+    assert len(evaluated.formats) == 1 + 2 * 4 and not evaluated.said
+
+
+def test_a_batch_that_takes_a_tenth_of_the_time_is_not_evaluated_twice(monkeypatch: pytest.MonkeyPatch):
+    evaluated = Evaluated(monkeypatch, 12.0, float32=0.5)
+    assert probe.evaluation_seconds(evaluated.run, within=10.0) == pytest.approx(5 * 12)
+    assert len(evaluated.formats) == 1 and "12 s" in evaluated.said[0]
+
+
+def test_batches_of_an_evaluation_are_timed_all_over_it(monkeypatch: pytest.MonkeyPatch):
+    """Texts of one batch are longer than those of another; no more are timed than there is time for."""
+    now = [0.0]
+
+    def evaluate_some(run: Any, first: int, last: int) -> None:
+        now[0] += sum(0.1 * (1 + number) for number in range(first, last))
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(probe, "evaluate_some", evaluate_some)
+    run: Any = SimpleNamespace(validation=range(101), team=SingleProcess())
+    assert probe.evaluation_seconds(run) == pytest.approx(sum(0.1 * (1 + number) for number in range(101)), rel=0.01)
+    assert probe.evaluation_seconds(run, within=8.0) == pytest.approx(101 * (0.25 + 5.15) / 2, rel=0.02)
+
+
+def test_the_last_evaluations_are_timed_in_float32_whatever_the_steps_are_in(monkeypatch: pytest.MonkeyPatch):
+    evaluated = Evaluated(monkeypatch, 9.0, bf16=0.5, float32=2.0)
+    evaluated.run.team.use("bf16")
+    evaluation = probe.evaluation_seconds(evaluated.run)
+    last = probe.last_evaluations(evaluated.run, tested=10, evaluation=evaluation)
+    assert evaluation == pytest.approx(5 * 0.5) and last * evaluation == pytest.approx((5 + 10) * 2.0)
+    assert evaluated.run.team.precision == "bf16"
+    evaluated.run.team.use("float32")
+    assert probe.last_evaluations(evaluated.run, tested=10, evaluation=10.0) == pytest.approx(3)
+    assert len(evaluated.formats) == 2 * (1 + 2 * 4), "what is known is not timed again"
 
 
 def test_a_plan_without_a_time_is_never_revised():
     plan = probe.draft(configure(steps=100), 50, "")
-    assert not any(plan.due_revision(step) for step in range(1, 101)) and plan.schedule_step(37) == 37
+    assert not any(plan.due_revision(step, float(step), 0.0) for step in range(1, 101)) and plan.schedule_step(37) == 37
 
 
 def test_a_run_keeps_its_time_when_steps_turn_out_to_be_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -327,8 +493,24 @@ def test_a_time_too_short_for_a_handful_of_steps_is_refused(tmp_path: Path, monk
     assert not (tmp_path / "run").exists()
 
 
+def test_a_step_is_foreseen_by_what_grows_with_its_examples():
+    assert probe.whole_step(0.2, 0.4, 64) == pytest.approx(0.1 * 64 / 2)  # all of it does
+    assert probe.whole_step(0.5, 0.5, 64) == 0.5  # none of it: a large network's update of its weights
+    assert probe.whole_step(0.5, 0.4, 64) == 0.5  # noise
+    assert probe.whole_step(0.3, 0.4, 64) == pytest.approx(0.2 + 0.05 * 64 / 2)
+
+
 def test_a_time_that_the_last_evaluations_eat_is_refused_by_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     config = lifecycle.replace(configure(), duration=DurationConfig(time="100s"))
-    monkeypatch.setattr(probe, "evaluation_seconds", lambda run: 80.0)
+    monkeypatch.setattr(probe, "evaluation_seconds", lambda *_: 80.0)
     with pytest.raises(WeftError, match=r"the last evaluations take \d+ s.*--test-rows"):
         lifecycle.start(config, tmp_path / "run", Silent())
+
+
+@pytest.mark.parametrize(("refused", "ratio", "good"), [
+    ("", 1.04, True), ("", 0.94, False), ("", 0.3, False), ("too short", 0.1, True), ("too short", 0.7, False),
+    ("too short", 1.0, False),
+])  # fmt: skip
+def test_the_benchmark_counts_a_refusal_only_where_it_comes_early(refused: str, ratio: float, good: bool):
+    place = Path(__file__).parents[2] / "benchmarks" / "budgets.py"
+    assert runpy.run_path(str(place))["is_good"]({"refused": refused, "ratio": ratio}) is good

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from weft.commands.running import besides
+from weft.commands.running import besides, tell
 from weft.data.open.source import open_source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.networks.registry import configured
 from weft.studies.compare.rate_search import trial
-from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training import mirroring
+from weft.training.config import DurationConfig, ExecutionConfig, ObjectiveConfig, OptimisationConfig, RunConfig
 from weft.training.loop.display import Silent
 from weft.training.mirroring import Mirroring
-from weft.training.run import lifecycle
+from weft.training.run import lifecycle, probe
 from weft.training.run.inputs import LabelledInputs, open_inputs
-from weft.training.run.settings import EPOCH, LARGEST, SMALLEST, as_stored, batch_for, shorter_epochs, with_length
+from weft.training.run.settings import (
+    DROPPED,
+    EPOCH,
+    LARGEST,
+    SMALLEST,
+    SMOOTHING,
+    as_stored,
+    batch_for,
+    shorter_epochs,
+    with_length,
+)
 from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder
 
@@ -29,7 +44,7 @@ def photos(
     folder: Path, names: tuple[str, ...] = ("cat", "dog"), count: int = 20, side: int = 32, odd: int = 0
 ) -> Path:
     """A folder of coloured squares; the last `odd` pictures of each class are of another size."""
-    generator, count, side = np.random.default_rng(0), 20, 32
+    generator = np.random.default_rng(0)
     for number, name in enumerate(names):
         (folder / name).mkdir(parents=True)
         for picture in range(count):
@@ -156,6 +171,74 @@ def test_texts_get_a_length_that_most_of_them_fit_into(tmp_path: Path):
     assert any("--max-length" in note for note in inputs.notes)
 
 
+def films(folder: Path, rows: int = 120) -> str:
+    """A table of texts of two classes."""
+    lines = [f"{'good' if row % 2 else 'poor'} film number {row},{'fine' if row % 2 else 'bad'}" for row in range(rows)]
+    (folder / "films.csv").write_text("text,label\n" + "\n".join(lines))
+    return str(folder / "films.csv")
+
+
+def regularisation(config: RunConfig) -> tuple[float | None, float | None, list[str]]:
+    inputs = open_inputs(config)
+    found = inputs.config
+    assert inputs.objective.smoothing == (found.objective.smoothing or 0.0)
+    assert inputs.network.drop_rate == found.network.get("drop_rate", 0.0)
+    told = [note for note in inputs.notes if "--smoothing" in note or "drop_rate" in note]
+    return found.objective.smoothing, found.network.get("drop_rate"), told
+
+
+@pytest.mark.parametrize("duration", [DurationConfig(), DurationConfig(time="5m")])
+def test_a_small_set_that_is_passed_over_often_gets_smoothing_and_drop_out(tmp_path: Path, duration: DurationConfig):
+    asked = RunConfig(source=films(tmp_path), duration=duration)
+    smoothing, dropped, told = regularisation(asked)
+    assert (smoothing, dropped) == (SMOOTHING, DROPPED["textconv"]) and len(told) == 2
+    assert all("known by heart" in note for note in told)
+    without = dataclasses.replace(asked, objective=ObjectiveConfig(smoothing=0.0), network={"drop_rate": 0.0})
+    assert regularisation(without) == (0.0, 0.0, [])
+    assert regularisation(dataclasses.replace(asked, patience=0))[0] == SMOOTHING, "patience is another question"
+
+
+def test_an_image_network_gets_smoothing_alone(tmp_path: Path):
+    smoothing, dropped, told = regularisation(RunConfig(source=str(photos(tmp_path / "photos"))))
+    assert (smoothing, dropped) == (SMOOTHING, None) and len(told) == 1
+
+
+def test_who_counts_epochs_or_steps_or_has_numbers_or_many_rows_gets_none(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    source = films(tmp_path)
+    for duration in (DurationConfig(epochs=3), DurationConfig(steps=5)):
+        given = RunConfig(source=source, duration=duration, patience=2)
+        assert regularisation(given) == (None, None, [])
+    assert regularisation(RunConfig(source="diabetes")) == (None, None, [])
+    monkeypatch.setattr("weft.training.run.settings.MANY", 20)
+    assert regularisation(RunConfig(source=source)) == (None, None, [])
+
+
+def test_regularisation_that_was_settled_is_found_again_and_other_is_not(tmp_path: Path):
+    asked = RunConfig(source=films(tmp_path))
+    settled = open_inputs(asked).config
+    assert as_stored(asked, settled) == settled
+    counted = dataclasses.replace(asked, duration=DurationConfig(epochs=3))
+    assert as_stored(counted, settled).objective.smoothing is None, "0.1 was not asked for with these epochs"
+    older = dataclasses.replace(counted, objective=ObjectiveConfig(smoothing=0.0))
+    assert as_stored(counted, older).objective.smoothing == 0.0
+
+
+def test_a_run_that_was_planned_without_regularisation_goes_on_without(tmp_path: Path):
+    """A run of an earlier version holds `smoothing: 0.0` and no drop-out, and a time."""
+    stored = RunConfig(
+        source=films(tmp_path), model="conv_text", duration=DurationConfig(steps=2),
+        execution=ExecutionConfig(threads=1, precision="float32", compile=False),
+    )  # fmt: skip
+    lifecycle.start(stored, tmp_path / "run", Silent())
+    text = (tmp_path / "run" / "run.yaml").read_text()
+    text = text.replace("smoothing: null", "smoothing: 0.0").replace("time: null", "time: 5m", 1)
+    (tmp_path / "run" / "run.yaml").write_text(text.replace("steps: 2", "steps: null", 1))
+    config = RunFolder(tmp_path / "run").config()
+    assert isinstance(config, RunConfig) and config.objective.smoothing == 0.0 and config.duration.time == "5m"
+    again = open_inputs(config, tmp_path / "run")
+    assert again.config.objective.smoothing == 0.0 and again.config.network == {} and again.network.drop_rate == 0
+
+
 def test_classes_of_very_different_sizes_are_pointed_out(tmp_path: Path):
     lines = [f"word{row} {row % 7},{'rare' if row < 8 else 'common'}" for row in range(200)]
     (tmp_path / "texts.csv").write_text("text,label\n" + "\n".join(lines))
@@ -198,3 +281,127 @@ def test_a_trial_leaves_the_test_split_unread(tmp_path: Path, monkeypatch: pytes
     outcome = lifecycle.start(config, tmp_path / "run", Silent())
     assert set(read) == {"train", "validation"} and outcome.record is not None
     assert len(read_predictions(tmp_path / "run")["target"]) == 143 and outcome.record["steps"] == 2
+
+
+def test_mirroring_is_tried_anew_for_another_crop_or_other_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    source = open_source(slanted(tmp_path / "bars", ("left", "right"), mirror_alike=False))
+    transform, built = fit(source), []
+    assert isinstance(transform, ImageTransform)
+    monkeypatch.setattr(mirroring, "tried", lambda *_: built.append(1) or (1, 2, 3))
+    other = {
+        role: dataclasses.replace(split, targets=1 - split.targets)  # type: ignore[type-var]
+        for role, split in source.splits.items()
+    }
+    cases = [
+        (source, transform),
+        (source, dataclasses.replace(transform, crop=0.5)),
+        (dataclasses.replace(source, splits=other), transform),
+        (dataclasses.replace(source, classes=["up", "down"]), transform),
+        (dataclasses.replace(source, target="lean"), transform),
+    ]
+    for _ in range(2):
+        assert all(mirroring.try_mirroring(*case) == Mirroring(1, 2, 3) for case in cases)
+    assert len(built) == len(cases), "each is tried once"
+
+
+def test_a_trial_of_mirroring_that_takes_long_is_announced(tmp_path, monkeypatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    source = open_source(photos(tmp_path / "photos", count=60, side=16))
+    transform = fit(source)
+    assert isinstance(transform, ImageTransform) and transform.size == 16
+    mirroring.try_mirroring(source, transform)
+    assert "mirrored copies" not in capsys.readouterr().err, "it takes no time worth a word"
+    monkeypatch.setattr(mirroring, "WORTH_SAYING", 0.0)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "another"))
+    mirroring.try_mirroring(source, transform)
+    assert re.search(r"mirrored copies of \d+ images help, once: about \d+ s", capsys.readouterr().err)
+
+
+def told_of_images(folder: Path, names: tuple[str, ...] = ("cat", "dog"), **augment: Any) -> str:
+    asked = RunConfig(source=str(folder if folder.exists() else photos(folder, names)))
+    inputs = open_inputs(dataclasses.replace(asked, augment=dataclasses.replace(asked.augment, **augment)))
+    return " | ".join(note for note in inputs.notes if "--flip" in note or "--crop-padding" in note)
+
+
+def test_words_about_augmentation_are_those_of_the_values_that_were_given(tmp_path: Path):
+    folder, signs = tmp_path / "photos", tmp_path / "signs"
+    assert told_of_images(folder) == "images mirrored and shifted by up to 4 px (--flip, --crop-padding)"
+    assert told_of_images(folder, crop_padding=0) == "images mirrored (--flip)"
+    assert told_of_images(folder, crop_padding=2) == "images mirrored and shifted by up to 2 px (--flip)"
+    assert told_of_images(folder, flip=False) == "images shifted by up to 4 px (--crop-padding)"
+    assert told_of_images(folder, flip=True, crop_padding=3) == ""
+    assert told_of_images(signs, ("0", "1"), crop_padding=0) == (
+        "images not mirrored: digits or letters may not be (--flip)"
+    )
+    assert told_of_images(signs).startswith("images shifted by up to 4 px, not mirrored: digits or letters")
+
+
+def test_small_images_are_not_augmented_but_for_what_was_given(tmp_path: Path):
+    small = photos(tmp_path / "small", side=16)
+    assert told_of_images(small) == "no augmentation: images of 16 px have no room for it (--flip, --crop-padding)"
+    assert told_of_images(small, flip=True) == (
+        "images mirrored, not shifted: images of 16 px have no room for it (--crop-padding)"
+    )
+
+
+def test_images_of_other_sizes_are_counted_where_all_are_made_smaller(tmp_path: Path):
+    inputs = open_inputs(RunConfig(source=str(photos(tmp_path / "photos", side=48, odd=2))))
+    assert any("32 px, from 48 (" in note and "of other sizes, 48 to 55 px)" in note for note in inputs.notes)
+
+
+def test_the_length_of_texts_is_told_with_its_reason(tmp_path: Path):
+    config = RunConfig(source=films(tmp_path), model="conv_text")
+    assert any("tokens: 95 % of the training texts fit (--max-length)" in note for note in open_inputs(config).notes)
+    lines = [f"{' '.join(f'w{word}' for word in range(row % 7, 400))},{row % 2}" for row in range(60)]
+    (tmp_path / "long.csv").write_text("text,label\n" + "\n".join(lines))
+    notes = open_inputs(RunConfig(source=str(tmp_path / "long.csv"), model="conv_text")).notes
+    assert any("256 tokens: the most that is taken unasked (--max-length)" in note for note in notes)
+
+
+def test_a_trained_network_is_not_exchanged_by_name_and_a_larger_batch_is_named():
+    told = shorter_epochs(configured("mixer_b16_224", num_classes=5), 0.31, batch=8, trained=True)
+    assert "--model" not in told and "--img-size 112" in told and "a smaller network to start from" in told
+    assert told.endswith("; --batch-size 32 takes less time a row")
+    assert "--batch-size" not in shorter_epochs(configured("mixer_b16_224", num_classes=5), 0.31, batch=LARGEST)
+    assert "--max-length 64" in shorter_epochs(configured("conv_text", max_length=128), 0.5)
+
+
+def test_the_constant_guess_stands_beside_any_metric_and_many_classes():
+    many = {"accuracy": 0.3, "chance": 0.0125, "macro_f1": 0.2}  # no confusion: there are more than a hundred classes
+    assert besides({"metric": "accuracy", "metrics": many}) == ["beside it: always the commonest class: 0.0125"]
+    (told,) = besides({"metric": "macro_f1", "metrics": many})
+    assert told == "beside it: accuracy 0.3000, where always the commonest class has 0.0125"
+    (told,) = besides({"metric": "negative_mae", "metrics": {"r2": 0.5, "negative_mae": -2.0}})
+    assert told == "beside it: r2 0.5000, where always the mean has 0"
+    words = {"perplexity": 20.0, "frequency_perplexity": 312.5}
+    assert besides({"metric": "perplexity", "metrics": words}) == [
+        "beside it: guessing words by their frequency: 312.5000"
+    ]
+    assert besides({"metric": "own:metric", "metrics": {"own:metric": 1.0}}) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "split"),
+    [
+        ({"objective": {"judged_on": "test"}}, "test"),
+        ({"objective": {"judged_on": "validation"}}, "validation"),
+        ({"objective": {"judged_on": "test"}, "test_split": "dev"}, "dev"),
+        ({}, "test"),
+    ],
+)
+def test_the_end_of_a_run_names_the_split_that_was_judged(
+    config: dict[str, Any], split: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    metrics = {"accuracy": 0.5, "chance": 0.4, "never_answered": ["rare"]}
+    record = {"status": "finished", "metric": "accuracy", "metrics": metrics, "config": config, "learnt": {}}
+    assert tell(lifecycle.Outcome(tmp_path, record)) == 0
+    printed = capsys.readouterr().out
+    assert f"0.5000 on the {split} split" in printed and f"they occur in the {split} split: rare" in printed
+
+
+@pytest.mark.parametrize(("shape", "named"), [((4, 3, 8, 8), True), ((4, 30), False)])
+def test_a_smaller_image_is_named_only_where_there_are_images(shape: tuple[int, ...], named: bool):
+    config = RunConfig(source="x", model="mlp", optimisation=OptimisationConfig(batch_size=4))
+    run: Any = SimpleNamespace(config=config, train=[SimpleNamespace(inputs={"x": torch.zeros(shape)})])
+    assert ("--img-size" in str(probe.too_short(run, "3s", 0.0))) is named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import weft
 from training.runs import train
 from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.open.source import open_source
+from weft.data.read.cache import FILLING
 from weft.data.transform.transforms import ImageTransform
 from weft.errors import WeftError
 from weft.networks.registry import create_model
@@ -25,7 +27,7 @@ from weft.networks.weights.packages import PACKAGES
 from weft.networks.weights.recognise import recognised_config
 from weft.nn.norm import BatchNorm2d
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
-from weft.training.features import store
+from weft.training.features import linear, store
 from weft.training.features.folding import folded, pooled
 from weft.training.features.linear import Scale
 from weft.training.features.store import FrozenNetwork, features_of
@@ -168,6 +170,9 @@ def test_photographs_that_are_seen_often_are_cut_at_random(start: Path, tmp_path
     assert settled().resized_crop is None, "a few steps"
     given = settled(duration=DurationConfig(epochs=8), augment=AugmentConfig(crop_padding=2))
     assert (given.resized_crop, given.crop_padding) == (None, 2)
+    told = open_finetuning(replace(asked, duration=DurationConfig())).notes
+    assert any(note.startswith("8 epochs: ") and "--epochs" in note for note in told)
+    assert "images mirrored and cut to 35% to 100% of their area (--flip, --resized-crop)" in told
 
 
 def test_a_stopped_probe_goes_on(start: Path, tmp_path: Path) -> None:
@@ -192,6 +197,30 @@ def test_a_thawed_network_starts_from_the_linear_probe(start: Path, tmp_path: Pa
     kept, old = weft.load(tmp_path / "run").network.state_dict(), tiny().state_dict()
     moved = [name for name in old if not torch.equal(kept[name], old[name])]
     assert "trunk.conv1.weight" in moved and not any("running" in name or "tracked" in name for name in moved)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_head_is_solved_once_announced_and_not_charged(
+    frozen: bool, start: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now, fit, before = [100.0], linear.fit, FILLING.seconds
+
+    def slow(*arguments: Any) -> Any:
+        now[0] += 10.0
+        return fit(*arguments)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(linear, "fit", slow)
+    first = open_finetuning(configure(start, frozen=frozen)).create()
+    assert now[0] == 100.0 + 10 * len(linear.STRENGTHS) and FILLING.seconds - before == now[0] - 100.0
+    assert capsys.readouterr().err.count("solving logistic regression on the features of 1,295 images once") == 1
+    again = open_finetuning(configure(start, frozen=frozen)).create()
+    assert now[0] == 130.0 and "solving" not in capsys.readouterr().err
+    for own, other in zip(first.parameters(), again.parameters(), strict=True):
+        assert torch.equal(own, other)
+    config = configure(start, frozen=frozen)
+    open_finetuning(replace(config, reading=replace(config.reading, split_seed=1))).create()
+    assert now[0] == 160.0, "other rows, another head"
 
 
 def test_held_norms_stay_in_evaluation(start: Path) -> None:

@@ -116,8 +116,8 @@ def list_sources(console: Console) -> None:
 
 def show(console: Console, source: Source, arguments: Arguments) -> None:
     """Splits, counts, balance, sizes, duplicates, notes, bad rows; then a contact sheet or sample rows."""
-    from weft.data.open.bad_rows import Ledger
     from weft.data.show.summary import summarize
+    from weft.data.sources.table import Ledger
 
     summary = summarize(source)
     about = f": {source.modality}, {of_target(source)}, fingerprint {source.fingerprint}"

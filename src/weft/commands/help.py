@@ -158,6 +158,14 @@ def options(arguments: Any, path: tuple[str, ...] = (), section: str = "") -> It
             yield Option((*path, field.name), section, kind, metadata, docstrings(arguments).get(field.name, ""))
 
 
+def spelled_out(words: list[str], arguments: Any) -> list[str]:
+    """Switches that have a third state, as tyro reads them: --no-stream becomes --stream=False."""
+    undecided = {option.word for option in options(arguments) if option.undecided}
+    on = {word: f"{word}=True" for word in undecided}
+    off = {f"--no-{word[2:]}": f"{word}=False" for word in undecided}
+    return [(on | off).get(word, word) for word in words]
+
+
 def render(arguments: Any, verb: str, words: list[str], defaults: Any, common: dict[str, tuple[str, ...]]) -> str:
     """The whole text. `defaults` are the arguments before the flags, where they are known: from a recipe, say."""
     every = list(options(arguments))

@@ -6,10 +6,12 @@ and a function `run(arguments)`. Only the verb that was asked for is imported.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from contextlib import redirect_stderr, suppress
@@ -72,7 +74,7 @@ def main(words: list[str] | None = None) -> None:
     take_any_letter()
     global began
     from_shell = words is None
-    began = time.perf_counter() if from_shell else None
+    began = time.perf_counter() - time.process_time() if from_shell else None  # Python has started meanwhile
     words = list(sys.argv[1:] if words is None else words)
     if from_shell:
         warnings.formatwarning = warning_line  # type: ignore[assignment]
@@ -96,7 +98,20 @@ def main(words: list[str] | None = None) -> None:
         sys.stderr.flush()
     except OSError:  # what Python cannot write as it ends would become the exit code
         leave(sys.stderr)
+    if from_shell and words[:1] and words[0] in COMPUTING and not under_torchrun(words):
+        end(code)
     sys.exit(code)
+
+
+def end(code: int) -> None:
+    """End this process after its threads and what was registered for its end, without the second that Python takes
+    to free the libraries that it has loaded, one by one: the system frees them at once."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def interrupt_when_asked_to_end() -> None:
@@ -133,8 +148,8 @@ def attempt(words: list[str], debug: bool) -> int:
             f"memory is short, or the installation damaged ({why or 'no memory'}); free memory, or install weft anew"
         )
         return WorkFailed.code
-    except RuntimeError as error:  # torch has no class of its own for memory that the machine does not give
-        if debug or "allocate memory" not in str(error):
+    except RuntimeError as error:
+        if debug or not machine.memory_is_short(error):
             raise
         complain("the machine has not enough memory for this; give a smaller network, image side or batch")
         return WorkFailed.code
@@ -213,7 +228,8 @@ def dispatch(words: list[str]) -> int:
         raise WeftError(f"there is no verb {words[0]!r}; {nearest(words[0], VERBS)} `weft --help` lists all")
     if "" in words:
         raise WeftError(f"an argument of weft {words[0]} is empty: was a variable of the shell not set?")
-    trust(words)
+    if any(":" in word for word in words):  # package.module:name, code that is the user's own
+        trust(words)
     verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
     arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb
@@ -245,9 +261,9 @@ def parse(arguments: Any, verb: str, words: list[str], defaults: Any = None) -> 
     import tyro  # 0.1 s, so not at the top: `weft --help` does without
     from pydantic import ValidationError
 
-    from weft.commands import usage
+    from weft.commands import help, usage
 
-    spelled = usage.spelled_out(words, arguments)
+    spelled = help.spelled_out(words, arguments)
     options = {} if defaults is None else {"default": defaults}
     said = io.StringIO()
     try:

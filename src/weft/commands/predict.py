@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tyro.conf import Positional, UseAppendAction
 
-from weft.errors import WeftError, brief_list
-from weft.terminal import CsvWriter, for_data
+from weft.errors import WeftError
+from weft.terminal import CsvWriter, brief_list, for_data
 
 if TYPE_CHECKING:
     from weft.data.sources.rows import Row, RowTable, Wanted
     from weft.training.inference.predictor import Predictor
 
+PIPED = Path("-")
+IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8")  # what JPEG, PNG and GIF begin with; others have a zero early on
 TOLD = 20  # bad inputs that are named; the others are counted
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Predict: weft predict RUN cat.jpg photos/ new.csv, or --text "…", or lines on stdin
+    """Predict: weft predict RUN cat.jpg photos/ new.csv, or --text "…", or - (or nothing) for standard input
 
     A table (CSV, TSV, JSONL, Parquet) is read by the columns that the run was trained on; its other columns are passed
     on. An input that cannot be read costs its own answer: it is named on standard error, and the exit code is 1.
@@ -34,7 +36,8 @@ class Arguments:
     run: Positional[Path]
     """Run folder, or a file that `weft export --onnx` wrote."""
     files: Positional[tuple[Path, ...]] = ()
-    """Images, tables, text files (one text a line, or two with a tab between), or folders of them."""
+    """Images, tables, text files (one text a line, or two with a tab between), or folders of them; - reads lines, or a
+    table, or the bytes of one image, from standard input."""
     text: UseAppendAction[tuple[str, ...]] = ()
     """A text to classify; may be repeated."""
     top: int = 3
@@ -76,19 +79,39 @@ def inputs(arguments: Arguments, predictor: Predictor) -> tuple[list[str], Itera
     if arguments.text and predictor.modality != "text":
         raise WeftError(f"this network takes {predictor.modality}s, not text; give files")
     wanted = wanted_by(predictor)
-    given: list[Path | RowTable] = []
-    for path in arguments.files:
-        given += [opened(file, wanted) for file in files_of(path, wanted)]
+    if arguments.files.count(PIPED) > 1:
+        raise WeftError("standard input can be read once; give - once")
     parts: list[Iterable[Row]] = [of_lines(arguments.text, wanted)]
-    if not arguments.text and not arguments.files:
-        first, lines = standard_input()
-        table = table_in(first, lines, wanted)
-        given += [table] if table is not None else []
-        parts += [of_lines(itertools.chain([first] if first else [], lines), wanted)] if table is None else []
-    for part in given:
-        parts.append(of_file(part, wanted) if isinstance(part, Path) else part)
-    others = [name for part in given if not isinstance(part, Path) for name in part.others]
+    for path in arguments.files if arguments.text else arguments.files or (PIPED,):
+        files = [path] if path == PIPED else files_of(path, wanted)
+        parts += [of_input(wanted) if file == PIPED else opened(file, wanted) for file in files]
+    others = [name for part in parts for name in getattr(part, "others", ())]
     return list(dict.fromkeys(others)), itertools.chain.from_iterable(parts)
+
+
+def of_input(wanted: Wanted) -> Iterable[Row]:
+    """What stands on standard input: a table, an image, or else a line an input."""
+    if wanted.modality == "image" and (image := piped_image()):
+        from weft.data.sources.rows import Row
+
+        return [Row("standard input", image)]
+    from weft.data.sources.rows import is_header
+
+    lines = lines_of_input()
+    seen = list(itertools.islice(lines, 1))
+    if seen and is_header(seen[0]):
+        seen += itertools.islice(lines, 1)
+    table = table_in(seen, lines, wanted)
+    return of_lines(itertools.chain(seen, lines), wanted) if table is None else table
+
+
+def piped_image() -> bytes:
+    """Standard input, if it is an image and no text."""
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None or stream.closed or not hasattr(stream, "peek"):
+        return b""
+    head = stream.peek(16)[:16]
+    return stream.read() if head.startswith(IMAGES) or b"\0" in head else b""
 
 
 def wanted_by(predictor: Predictor) -> Wanted:
@@ -117,25 +140,20 @@ def files_of(path: Path, wanted: Wanted) -> list[Path]:
     return [path]
 
 
-def opened(file: Path, wanted: Wanted) -> Path | RowTable:
-    """A table with its columns known, or the file as it is."""
+def opened(file: Path, wanted: Wanted) -> Iterable[Row]:
+    """The inputs in a file; of a table the columns are known at once."""
     from weft.data.sources.rows import ENDINGS, RowTable
 
     if file.suffix.lower() not in ENDINGS:
-        return file
+        return of_file(file, wanted)
     table = RowTable(file, wanted)
     for note in table.notes:
         print(note, file=sys.stderr)
     return table
 
 
-def standard_input() -> tuple[str, Iterator[str]]:
-    """The first line of standard input, and an iterator over those after it; empty ones are left out."""
-    lines = lines_of_input()
-    return next(lines, ""), lines
-
-
 def lines_of_input() -> Iterator[str]:
+    """The lines of standard input as they come; empty ones are left out."""
     stream: Any = sys.stdin
     if stream is None or stream.closed:
         raise WeftError("standard input is closed; give files or --text, or lines on standard input")
@@ -151,14 +169,14 @@ def lines_of_input() -> Iterator[str]:
         raise WeftError(f"standard input cannot be read ({error.strerror}); give files or --text") from error
 
 
-def table_in(first: str, lines: Iterator[str], wanted: Wanted) -> RowTable | None:
-    """Standard input as a table, where its first line names the columns of the network."""
+def table_in(seen: list[str], lines: Iterator[str], wanted: Wanted) -> RowTable | None:
+    """Standard input as a table, where its first lines, which were `seen`, are those of one."""
     from weft.data.sources.rows import RowTable, ending_of
 
-    ending = ending_of(first, wanted)
+    ending = ending_of(seen, wanted)
     if ending is None:
         return None
-    return RowTable(Path(f"standard input{ending}"), wanted, io.StringIO("\n".join([first, *lines]) + "\n"))
+    return RowTable(Path(f"standard input{ending}"), wanted, io.StringIO("\n".join([*seen, *lines]) + "\n"))
 
 
 def of_file(path: Path, wanted: Wanted) -> Iterable[Row]:
@@ -271,9 +289,9 @@ class Writer:
         raws = [row.raw for row in rows]
         if self.regression:
             return [({"value": value}, [value]) for value in self.predictor.predict(raws)]
-        return [self.told(line) for line in self.predictor.predict_proba(raws).tolist()]
+        return [self.answer_of(line) for line in self.predictor.predict_proba(raws).tolist()]
 
-    def told(self, probabilities: list[float]) -> Answer:
+    def answer_of(self, probabilities: list[float]) -> Answer:
         """The answer in the form that was asked for."""
         order = sorted(range(len(probabilities)), key=lambda number: -probabilities[number])
         named = [(name, round(value, 6)) for name, value in zip(self.predictor.classes, probabilities, strict=True)]

@@ -13,7 +13,7 @@ from weft.errors import Interrupted, WeftError
 from weft.training.config import RunConfig
 from weft.training.recipes import find, recipe
 from weft.training.recipes.evidence import Evidence, around, at, evidence_of
-from weft.training.storage import yaml_file
+from weft.training.storage.run_folder import as_yaml
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def show(name: str, config: RunConfig) -> int:
         if known.note:
             print(known.note)
     print()
-    print(yaml_file.write(config), end="")
+    print(as_yaml(config), end="")
     return 0
 
 

@@ -14,10 +14,11 @@ from tyro.conf import arg
 from weft import api
 from weft.commands import main as command
 from weft.disk import RUN
-from weft.errors import Interrupted, WeftError, brief_list
+from weft.errors import Interrupted, WeftError
+from weft.terminal import brief_list
+from weft.training.config import difference, from_dict
 from weft.training.run.kinds import AnyConfig, config_class
-from weft.training.storage import yaml_file
-from weft.training.storage.run_folder import create, open_run
+from weft.training.storage.run_folder import as_yaml, create, open_run, read_mapping
 
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
 UNTIL_PLANNED = {"precision", "compile"}  # and these as long as no plan is made of them
@@ -82,10 +83,10 @@ def as_long_as_asked(config: Any, words: list[str]) -> Any:
 
 def from_file(path: Path, kind: str) -> AnyConfig:
     """The configuration in a YAML file, or in the run.yaml of a run of the same kind."""
-    values = yaml_file.read_mapping(path)
+    values = read_mapping(path)
     if values.get("kind", kind) != kind:
         raise WeftError(f"{path} is of a run of kind {values['kind']}: weft {values['kind']} --config {path}")
-    return yaml_file.from_dict(config_class(kind), values.get("config", values), f"{path}: ")
+    return from_dict(config_class(kind), values.get("config", values), f"{path}: ")
 
 
 def value_of(words: list[str], flag: str) -> str | None:
@@ -101,28 +102,31 @@ def value_of(words: list[str], flag: str) -> str | None:
 def run(arguments: Arguments) -> int:
     """Start or resume; 0 when the run ended, 130 when it was interrupted and saved."""
     if arguments.print_config:
-        print(yaml_file.write(arguments.config), end="")
+        print(as_yaml(arguments.config), end="")
         return 0
     if arguments.processes < 1:
         raise WeftError(f"--processes {arguments.processes}: one at least is needed")
-    folder = arguments.resume
+    folder, spared = arguments.resume, 0.0
     if folder is not None:
         refuse_changes(folder, arguments.config)
     elif arguments.processes > 1:
-        folder = prepare(arguments)
+        folder, spared = prepare(arguments)
     if arguments.processes > 1:
         assert folder is not None
         from weft.training.run.launch import launch
 
-        launch(folder, arguments.processes, changed_flags(folder, arguments.config))
+        began = None if command.began is None else command.began + spared
+        launch(folder, arguments.processes, changed_flags(folder, arguments.config), began)
     return train(arguments, folder)
 
 
-def prepare(arguments: Arguments) -> Path:
-    """A folder with the configuration alone, for several processes to find.
+def prepare(arguments: Arguments) -> tuple[Path, float]:
+    """A folder with the configuration alone, for several processes to find, and the seconds that went into what is made
+    once for all runs.
 
     What they would refuse is refused here, once and in a sentence: torchrun would start them again and again.
     """
+    from weft.data.read.cache import FILLING
     from weft.training.run.inputs import open_inputs
     from weft.training.run.lifecycle import check_strategy
 
@@ -130,7 +134,7 @@ def prepare(arguments: Arguments) -> Path:
     open_inputs(arguments.config)
     path = arguments.output or api.default_run(arguments.config)
     create(path, arguments.config).release()
-    return path
+    return path, FILLING.seconds
 
 
 def changed_flags(folder: Path, config: AnyConfig) -> list[str]:
@@ -152,13 +156,17 @@ def train(arguments: Arguments, folder: Path | None) -> int:
     if folder is None:
         folder = left_behind(arguments)
     path = folder or arguments.output or api.default_run(arguments.config)
+    began = command.began
     try:
         if folder is not None:
+            from weft.training.run.launch import launched
+
+            began = launched() or began  # one of several processes goes on in the folder that was prepared for them
             outcome = lifecycle.resume(
-                path, execution=arguments.config.execution, moved=places(arguments.config), baseline=True
+                path, execution=arguments.config.execution, moved=places(arguments.config), baseline=True, began=began
             )
         else:
-            outcome = lifecycle.start(arguments.config, path, began=command.began, baseline=True)
+            outcome = lifecycle.start(arguments.config, path, began=began, baseline=True)
     except KeyboardInterrupt:  # before the first step, or too impatiently for it to be saved
         if not (path / RUN).is_file():
             raise
@@ -170,9 +178,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
 
 def tell(outcome: object) -> int:
     """Print how the session ended."""
-    from weft.training.learning_curves import FILE as CURVES
-    from weft.training.learning_curves import overfitting
-    from weft.training.learnt import remark
+    from weft.training.learnt import CURVES
     from weft.training.run.lifecycle import Outcome
 
     assert isinstance(outcome, Outcome)
@@ -184,13 +190,13 @@ def tell(outcome: object) -> int:
         raise WeftError(f"{outcome.folder} has failed: {record['reason']}")
     metric = record["metric"]
     already = "" if outcome.fresh else "already "
-    split = record["config"].get("objective", {}).get("judged_on", "test")
+    split = judged_split(record["config"])
     print(f"{already}finished: {metric} {record['metrics'][metric]:.4f} on the {split} split, in {outcome.folder}")
     for line in besides(record):
         print(line)
     if never := record["metrics"].get("never_answered"):
-        print(f"never answered, though they occur in the test split: {brief_list(never)}")
-    for why in filter(None, (remark(record), overfitting(record))):
+        print(f"never answered, though they occur in the {split} split: {brief_list(never)}")
+    for why in outcome.remarks():
         print(why)
     if (outcome.folder / CURVES).is_file():
         print(f"training and validation loss: {outcome.folder / CURVES}")
@@ -199,14 +205,32 @@ def tell(outcome: object) -> int:
 
 def besides(record: dict[str, Any]) -> list[str]:
     """What a run's score is to be seen beside: the constant guess and a classical baseline."""
-    parts, counts, simple = [], record["metrics"].get("confusion"), record.get("baseline")
-    if record["metric"] == "accuracy" and counts:
-        parts.append(f"always the commonest class: {max(map(sum, counts)) / sum(map(sum, counts)):.4f}")
-    elif record["metric"] == "r2":
-        parts.append("always the mean: 0")
+    parts, simple = constant_guess(record["metric"], record["metrics"]), record.get("baseline")
     if simple is not None:
         parts.append(f"{simple['name']}: {simple['score']:.4f} (from {simple['rows']:,} rows)")
     return [f"beside it: {'; '.join(parts)}"] if parts else []
+
+
+def constant_guess(metric: str, metrics: dict[str, Any]) -> list[str]:
+    """What an answer that does not look at its input reaches; in accuracy or R² where the metric is another."""
+    guesses = {
+        "accuracy": ("always the commonest class", metrics.get("chance")),
+        "r2": ("always the mean", 0),
+        "perplexity": ("guessing words by their frequency", metrics.get("frequency_perplexity")),
+        "next_sentence_accuracy": ("guessing", 0.5),
+    }
+    shown = metric if metric in guesses else next((name for name in ("accuracy", "r2") if name in metrics), "")
+    what, guess = guesses.get(shown, ("", None))
+    if guess is None:
+        return []
+    value = f"{guess:.4f}" if guess else "0"
+    return [f"{what}: {value}" if shown == metric else f"{shown} {metrics[shown]:.4f}, where {what} has {value}"]
+
+
+def judged_split(config: dict[str, Any]) -> str:
+    """The split of a run's final figures, as the user calls it."""
+    split = str(config.get("objective", {}).get("judged_on", "test"))
+    return str(config.get("test_split") or split) if split == "test" else split
 
 
 def refuse_changes(folder: Path, config: AnyConfig) -> None:
@@ -214,7 +238,7 @@ def refuse_changes(folder: Path, config: AnyConfig) -> None:
     stored = open_run(folder).config()
     free = {name: getattr(config.execution, name) for name in may_change(folder)}
     same = replace(stored, execution=replace(stored.execution, **free), **places(config))
-    changed = yaml_file.difference(same, config)
+    changed = difference(same, config)
     if changed:
         raise WeftError(
             f"{folder} was started with another configuration ({'; '.join(changed)}); "

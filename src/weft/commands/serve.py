@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import OmitArgPrefixes, arg, configure
 
-from weft.errors import WeftError, brief_list
+from weft.errors import WeftError
 from weft.serve.config import ServeConfig
+from weft.terminal import brief_list
 
 if TYPE_CHECKING:
     from weft.serve.catalogue import Catalogue

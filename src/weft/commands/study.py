@@ -24,7 +24,8 @@ LOCAL = ("e1", "e2")  # studies of this machine, or of none
 class Arguments:
     """List, run or show a study: weft study list, weft study run e4 CORPUS --scale smoke, weft study show e4
 
-    `record` keeps a study's results as a small file, `draw` makes pages of all such files in a folder.
+    `record` keeps a study's results as a small file, `draw` makes pages of all such files in a folder, and of what the
+    recipes have reached.
     """
 
     action: Positional[Literal["list", "run", "show", "record", "draw"]] = "list"
@@ -72,10 +73,11 @@ def run(arguments: Arguments) -> int:
             print(f"{name:<6}{entry.title}")
         return 0
     if arguments.action == "draw":
-        from weft.report.results import draw_all
+        from weft.report.results.drawing import draw_all
+        from weft.studies.experiments.records import recipes_record
 
-        for page in draw_all(arguments.results):
-            print(page)
+        for path in draw_all(arguments.results, {"recipes": recipes_record()}):
+            print(path)
         return 0
     if arguments.name is None:
         raise WeftError(f"say which study: weft study {arguments.action} NAME ({', '.join(STUDIES)})")

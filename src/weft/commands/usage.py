@@ -69,14 +69,6 @@ def renamed(flag: str, arguments: Any) -> str:
     return f"did you mean {found}?" if found else ""
 
 
-def spelled_out(words: list[str], arguments: Any) -> list[str]:
-    """Switches that have a third state, as tyro reads them: --no-stream becomes --stream=False."""
-    undecided = {option.word for option in help.options(arguments) if option.undecided}
-    on = {word: f"{word}=True" for word in undecided}
-    off = {f"--no-{word[2:]}": f"{word}=False" for word in undecided}
-    return [(on | off).get(word, word) for word in words]
-
-
 def refusal(error: ValidationError) -> str:
     """The first complaint of a validator, by its flag."""
     first = error.errors()[0]

@@ -16,10 +16,10 @@ import torch
 from torch import nn
 
 from weft.data.transform.transforms import FILE, ImageTransform, Transform
-from weft.disk import is_output, read_object, write_json
+from weft.disk import is_output, read_object, require_own, write_json
 from weft.errors import WeftError
 from weft.networks.base.network import Network, make_head
-from weft.networks.weights.files import require_own
+from weft.networks.weights.rules import NoPlace
 from weft.networks.weights.save import CONFIGS, LayoutName, foreign_tensors, save_weights
 from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import load
@@ -66,8 +66,8 @@ def layout_of(network: Network) -> LayoutName:
             foreign_tensors(network, layout)
             CONFIGS[layout](network.config)
             return layout
-        except WeftError as error:
-            refused.append(f"{library}: {str(error).partition(';')[0]}")
+        except NoPlace as error:
+            refused.append(f"{library}: {error.reason}")
     raise WeftError(f"neither library has this network ({', '.join(refused)}); weft export --onnx takes every one")
 
 

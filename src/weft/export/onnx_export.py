@@ -144,7 +144,7 @@ def training_rows(run: Path, predictor: Predictor) -> tuple[list[Row], str]:
     try:
         folder = open_run(run)
         source, _, _ = chosen(folder, folder.labelled(), predictor, None, None)
-        rows = batches(source, "train", min(BATCH, len(source.splits["train"])), transform=predictor.transform)
+        rows = batches(source, "train", min(BATCH, source.count("train")), transform=predictor.transform)
         return [batch.inputs for batch in rows.range(0, min(LOOKED_AT, len(rows)))], ""
     except WeftError as error:
         return [], f"the loss in accuracy is not known: {error}"

@@ -23,13 +23,13 @@ from weft.imported import is_import_string
 from weft.insight.finding import Unfit
 from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
-from weft.networks.registry import REGISTRY, configured
-from weft.nn.losses import outputs_for
+from weft.networks.registry import REGISTRY, build, configured
 from weft.training.inference.evaluate import check
 from weft.training.inference.network_folder import NetworkMetadata
 from weft.training.inference.predictor import load
+from weft.training.objective import outputs_for
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.run.inputs import INPUT, create_network, plural
+from weft.training.run.inputs import INPUT, plural
 from weft.training.storage.run_folder import open_run
 
 BATCH = 64
@@ -142,7 +142,7 @@ def of_name(name: str, source: str | None, split: str, settings: dict[str, Any])
     """An untrained network, always with the same weights; sized to the source's classes, texts or vectors, if any."""
     if source is None:
         config = configured(name, **settings)
-        return Subject(name, create_network(config, seed=0).eval(), NetworkMetadata(name, "classes", []), split=split)
+        return Subject(name, build(config, seed=0).eval(), NetworkMetadata(name, "classes", []), split=split)
     opened = open_source(source)
     config, wanted = configured(name, **settings), INPUT[opened.modality]
     if config.input != wanted and not (config.family == "mlp" and wanted == "vector"):
@@ -150,7 +150,7 @@ def of_name(name: str, source: str | None, split: str, settings: dict[str, Any])
     transform, sizes = fitted(config, opened)
     if opened.task != "none" and config.family != "filternet":
         sizes["num_classes"] = outputs_for(opened.task, len(opened.classes))
-    network = create_network(configured(name, **{**sizes, **settings}), seed=0).eval()
+    network = build(configured(name, **{**sizes, **settings}), seed=0).eval()
     card = NetworkMetadata(name, "classes" if opened.task == "none" else opened.task, opened.classes)
     return Subject(name, network, card, transform, None, split, lambda: opened)
 

@@ -55,7 +55,7 @@ class PretrainingHeads(nn.Module):
         return self.norm(self.act(self.transform(features)))
 
     def word_logits(self, features: Tensor) -> Tensor:
-        """(…, channels) → (…, vocabulary). For training see nn/losses.py, which never makes them all."""
+        """(…, channels) → (…, vocabulary). For training see nn/word_loss.py, which never makes them all."""
         return F.linear(self.transformed(features), self.words, self.bias)
 
 

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from weft.errors import WeftError
+from weft.imported import IMPORT_STRING
 
 LARGEST = 1 << 24  # of any number of channels, words or pixels in a row; a stored configuration can ask for anything
 
@@ -582,7 +583,7 @@ class ForeignConfig(ImageConfig):
     """
 
     family: Literal["foreign"] = "foreign"
-    model: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] = ""
+    model: Annotated[str, Field(pattern=f"^{IMPORT_STRING.pattern}$")] = ""
     num_classes: Count = 10
     img_size: Side = (32, 32)
     arguments: dict[str, Any] = Field(default_factory=dict)

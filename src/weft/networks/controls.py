@@ -21,8 +21,7 @@ from weft.networks.base.backbone import ImageTokens, TextTokens
 from weft.networks.config import TextTokensConfig
 from weft.networks.mixer import NANO, PICO, mixer
 from weft.networks.registry import Sizes, register_mixer
-from weft.nn.blocks import MixerContext
-from weft.nn.spatial import Layout, mask_tokens
+from weft.nn.blocks import Layout, MixerContext, mask_tokens
 
 
 @register_mixer("identity")

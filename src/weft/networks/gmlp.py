@@ -24,8 +24,9 @@ from weft.networks.measure.cost import linear, slope
 from weft.networks.registry import Sizes
 from weft.nn.activations import activation
 from weft.nn.attention import TinyAttention
+from weft.nn.blocks import Layout, mask_tokens, mix_tokens
 from weft.nn.noise import Dropout, DropPath
-from weft.nn.spatial import SPATIAL, Layout, mask_tokens, mix_tokens
+from weft.nn.spatial import SPATIAL
 
 Form = Literal["linear", "additive", "multiplicative", "split"]
 

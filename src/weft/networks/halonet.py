@@ -27,13 +27,12 @@ from weft.networks.measure.cost import Stage, halved, head, linear
 from weft.networks.measure.receptive_field import Layer
 from weft.networks.registry import Sizes, register_mixer
 from weft.nn.activations import activation
-from weft.nn.blocks import MixerContext
+from weft.nn.blocks import Layout, MixerContext
 from weft.nn.convolution import convolution
 from weft.nn.halo import HaloAttention
 from weft.nn.initialisation import initialise, lecun
 from weft.nn.noise import Dropout, DropPath, number_streams, rising_rates
 from weft.nn.norm import BatchNorm2d
-from weft.nn.spatial import Layout
 
 
 def reach_of(block: int, halo: int) -> int:

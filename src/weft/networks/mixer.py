@@ -19,8 +19,7 @@ from weft.networks.config import ImageTokensConfig, TextTokensConfig
 from weft.networks.measure.cost import linear, slope
 from weft.networks.registry import Sizes, register_mixer
 from weft.nn.activations import activation
-from weft.nn.blocks import MixerContext
-from weft.nn.spatial import mask_tokens, mix_tokens
+from weft.nn.blocks import MixerContext, mask_tokens, mix_tokens
 
 
 @register_mixer("token_mlp")

@@ -14,6 +14,7 @@ import dataclasses
 import fnmatch
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -122,15 +123,15 @@ def create_model(
 
 def named(name: str) -> NetworkConfig:
     """The configuration of a name, or of a class of somebody else's."""
+    if name in REGISTRY:
+        return REGISTRY[name]
     if is_import_string(name):
         require_trust(name)
         return checked(ForeignConfig, {"model": name}, name)
-    if name not in REGISTRY:
-        raise WeftError(
-            f"there is no model {name!r}; {nearest(name.lower(), REGISTRY)} `weft models` lists all, and a network of "
-            "your own is package.module:Class"
-        )
-    return REGISTRY[name]
+    raise WeftError(
+        f"there is no model {name!r}; {nearest(name.lower(), REGISTRY)} `weft models` lists all, and a network of "
+        "your own is package.module:Class"
+    )
 
 
 def configured(name: str, **changes: Any) -> NetworkConfig:
@@ -142,7 +143,7 @@ def configured(name: str, **changes: Any) -> NetworkConfig:
         fields = {field.name for field in dataclasses.fields(config)}
         arguments = {key: changes.pop(key) for key in list(changes) if key not in fields}
         changes["arguments"] = {**config.arguments, **changes.get("arguments", {}), **arguments}
-    if is_import_string(changes.get("mixer")):
+    if "mixer" in changes and is_import_string(changes["mixer"]):
         require_trust(changes["mixer"])
     return checked(type(config), {**dataclasses.asdict(config), **changes}, name)
 
@@ -185,10 +186,13 @@ def network_class(family: str) -> type[Network]:
     return found
 
 
-def build(config: NetworkConfig) -> Network:
-    """The network of a configuration, freshly initialised from torch's generator."""
+def build(config: NetworkConfig, seed: int | None = None) -> Network:
+    """The network of a configuration, with the initial weights of `seed`, or of torch's generator without one."""
+    from weft.nn.initialisation import seeded
+
     require_memory(config)
-    return network_class(config.family)(config)
+    with nullcontext() if seed is None else seeded(seed):
+        return network_class(config.family)(config)
 
 
 def require_memory(config: NetworkConfig) -> None:
@@ -263,12 +267,13 @@ def load_families() -> None:
 
 def mixer_class(name: str) -> type[nn.Module]:
     """The mixer of a name, or the class that `package.module:Class` says."""
+    if name in MIXERS:
+        return MIXERS[name]
     if is_import_string(name):
         kind: type[nn.Module] = module_class(name)
         check_mixer(kind, name)
         return kind
-    if name not in MIXERS:
-        load_families()
+    load_families()
     if name not in MIXERS:
         raise WeftError(
             f"there is no mixer {name!r}; {nearest(name, MIXERS)} there are {', '.join(MIXERS)}. A mixer of your own "
@@ -279,8 +284,6 @@ def mixer_class(name: str) -> type[nn.Module]:
 
 def mixer_reach(name: str) -> int | None:
     """How many tokens in a row one token sees through a mixer; None: all of them. Loads no torch for weft's own."""
-    if name not in MIXERS and not is_import_string(name):
-        known = listing.reaches()
-        if name in known:
-            return known[name]
+    if name not in MIXERS and name in (known := listing.reaches()):
+        return known[name]
     return getattr(mixer_class(name), "reach", None)

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from weft.networks.base.network import Network, check_text, make_head
 from weft.networks.config import LSTMConfig, TextConvConfig
 from weft.networks.registry import Sizes
+from weft.nn.blocks import mask_tokens
 from weft.nn.convolution import ConvBlock1d
 from weft.nn.embeddings import WordEmbed
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams
-from weft.nn.spatial import mask_tokens
 
 
 def real_tokens(ids: Tensor, mask: Tensor | None) -> Tensor:

@@ -7,7 +7,8 @@ which the tests hold against autograd and the lenses draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -107,10 +108,12 @@ def activation(name: str, *, inplace: bool = False) -> nn.Module:
     return module
 
 
-def saved_bytes(forward: Callable[[], Tensor], apart: Iterable[Tensor] = ()) -> int:
-    """Bytes kept for the backward pass of `forward()`, those of the tensors `apart` (weights) left out.
+@contextmanager
+def kept_for_backward(apart: Iterable[Tensor] = ()) -> Iterator[dict[int, int]]:
+    """Fills a dictionary with what is kept for the backward pass of all that is computed inside: storage -> bytes.
 
-    Works on the meta device too, where storages have a size and no address.
+    Those of the tensors `apart` (weights) are left out. Works on the meta device too, where storages have a size and no
+    address.
     """
     own = {tensor.untyped_storage()._cdata for tensor in apart}
     kept: dict[int, int] = {}
@@ -124,6 +127,4 @@ def saved_bytes(forward: Callable[[], Tensor], apart: Iterable[Tensor] = ()) -> 
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = forward()
-    del result
-    return sum(kept.values())
+        yield kept

@@ -1,8 +1,8 @@
 """The block that ViT, BERT, MLP-Mixer and the controls share, and what a token mixer is that is put into it.
 
 A block is a token mixer and a channel MLP, each in a residual branch. Attention makes it a Transformer, the token MLP
-makes it MLP-Mixer, and the controls ask how much of the accuracy is due to mixing well, or at all. The norm stands
-before the branch (ViT, Mixer) or after the sum (BERT): an argument. gMLP has a block of its own.
+of `networks/mixer.py` makes it MLP-Mixer, and the controls ask how much of the accuracy is due to mixing well, or at
+all. The norm stands before the branch (ViT, Mixer) or after the sum (BERT): an argument. gMLP has a block of its own.
 
 Any `nn.Module` class can be a mixer: `mixer(x, mask)` with x (batch, tokens, channels) in and out.
 - The arguments of its constructor are filled by their names from `MixerContext`: `tokens`, `dim`, `grid`, `layout`,
@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from weft.nn.activations import activation
 from weft.nn.noise import Dropout, DropPath
-from weft.nn.spatial import Layout
 
 GIVEN = ("context", "layout", "grid", "tokens", "dim", "heads", "token_dim", "act")  # what a constructor may ask for
 
@@ -79,6 +80,38 @@ class Block(nn.Module):
             return x + self.drop2(self.channel_branch(x))
         x = self.norm1(x + self.drop1(self.token_branch(x, mask)))
         return self.norm2(x + self.drop2(self.channel_branch(x)))
+
+
+# ---- Tokens: how they lie, and how a matrix mixes them.
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How tokens lie: `grid` is (rows, columns) for images and (length,) for text; `extra` class tokens stand first."""
+
+    grid: tuple[int, ...]
+    extra: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return prod(self.grid) + self.extra
+
+
+def mix_tokens(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """W·X + b over tokens: (batch, tokens, channels) → (batch, rows of W, channels).
+
+    One batched product with W expanded over the batch. A linear layer over transposed tokens, or `W @ x`, which torch
+    turns into one, costs two copies; this costs none and was 1.3 to 2 times as fast, forward and backward.
+    """
+    return torch.baddbmm(bias[:, None], weight.expand(x.shape[0], -1, -1), x)
+
+
+def mask_tokens(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero the padding of (batch, tokens, channels); `mask` (batch, tokens) is true for real tokens."""
+    return x if mask is None else x * mask[..., None].to(x.dtype)
+
+
+# ---- Mixers: what they are told, and how they are made.
 
 
 @dataclass(frozen=True)

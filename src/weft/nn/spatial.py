@@ -1,4 +1,4 @@
-"""How tokens lie, and matrices over them: dense, Toeplitz (tMLP), or two-dimensional Toeplitz, behind one method.
+"""Matrices over tokens: dense, Toeplitz (tMLP), or two-dimensional Toeplitz, behind one method.
 
 `matrix(tokens)` gives W of shape (tokens, tokens), with W[i, j] the weight of token j in the result for token i. A text
 shorter than the network's maximum uses the upper left corner, so that padding never matters.
@@ -6,37 +6,10 @@ shorter than the network's maximum uses the upper left corner, so that padding n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
-
 import torch
 from torch import Tensor, nn
 
-
-@dataclass(frozen=True)
-class Layout:
-    """How tokens lie: `grid` is (rows, columns) for images and (length,) for text; `extra` class tokens stand first."""
-
-    grid: tuple[int, ...]
-    extra: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return prod(self.grid) + self.extra
-
-
-def mix_tokens(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """W·X + b over tokens: (batch, tokens, channels) → (batch, rows of W, channels).
-
-    One batched product with W expanded over the batch. A linear layer over transposed tokens, or `W @ x`, which torch
-    turns into one, costs two copies; this costs none and was 1.3 to 2 times as fast, forward and backward.
-    """
-    return torch.baddbmm(bias[:, None], weight.expand(x.shape[0], -1, -1), x)
-
-
-def mask_tokens(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero the padding of (batch, tokens, channels); `mask` (batch, tokens) is true for real tokens."""
-    return x if mask is None else x * mask[..., None].to(x.dtype)
+from weft.nn.blocks import Layout
 
 
 class DenseSpatial(nn.Module):

@@ -97,9 +97,11 @@ def band(frame: Plane, name: str, line: Line, tint: str, number: int) -> str:
     back = " ".join(f"{x:.1f} {frame.y(y):.1f}" for x, y in zip(xs[::-1], line["low"][::-1], strict=True))
     mean = " ".join(f"{x:.1f} {frame.y(y):.1f}" for x, y in zip(xs, line["mean"], strict=True))
     dashes = ("", ' stroke-dasharray="7 3"', ' stroke-dasharray="2 3"')[number % 3]
+    alone = len(xs) == 1  # makes no line, and no band
+    dot = f'<circle class="dot {tint}" cx="{xs[0]:.1f}" cy="{frame.y(line["mean"][0]):.1f}" r="3.5"/>' if alone else ""
     return (
         f'<g><title>{for_page(name)}</title><polygon class="band {tint}" points="{there} {back}"/>'
-        f'<polyline class="line {tint}"{dashes} points="{mean}"/></g>'
+        f'<polyline class="line {tint}"{dashes} points="{mean}"/>{dot}</g>'
     )
 
 

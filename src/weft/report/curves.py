@@ -53,13 +53,15 @@ def ribbon(frame: Plane, xs: Sequence[float], ends: Points, number: int) -> str:
 
 
 def line(frame: Plane, name: str, xs: Sequence[float], ys: Sequence[float], number: int, dots: bool) -> str:
-    """One series; every other one is dashed, so that colour is not needed to tell them apart."""
+    """One series; every other one is dashed, so that colour is not needed to tell them apart. A point alone, which
+    makes no line, is a dot."""
     known = [(frame.x(x), frame.y(y)) for x, y in zip(xs, ys, strict=True) if drawable(frame, y)]
     if not known:
         return ""
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in known)
     tint = colour(number)
-    marks = "".join(f'<circle class="dot {tint}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in known) if dots else ""
+    marked = known if dots or len(known) == 1 else []
+    marks = "".join(f'<circle class="dot {tint}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in marked)
     dash = DASHES[number % 3]
     return f'<g><title>{for_page(name)}</title><polyline class="line {tint}"{dash} points="{points}"/>{marks}</g>'
 

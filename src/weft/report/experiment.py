@@ -86,26 +86,31 @@ def charts(summary: Summary) -> Iterator[str]:
         there = [(row["name"], as_point(row["published"].get(quantity))) for row in summary["rows"]]
         for points, where in ((here, "measured here"), (there, "published")):
             if any(point is not None for _, point in points):
-                yield ladder(points, f"{heading(quantity)}, {where}")
+                yield ladder(points, f"{heading(quantity)}, {where}", log=quantity in UNITS)
 
 
 def as_point(value: float | None) -> dict[str, float] | None:
     return None if value is None else {"mean": value, "low": value, "high": value}
 
 
-def ladder(points: list[tuple[str, dict[str, float] | None]], title: str) -> str:
-    """Rows one below the other, each with a dot and the whisker of its interval."""
+def ladder(points: list[tuple[str, dict[str, float] | None]], title: str, log: bool = False) -> str:
+    """Rows one below the other, each with a dot and the whisker of its interval; speeds, which span decades, on a
+    logarithmic scale."""
     known = [point for _, point in points if point is not None]
     names = [wrapped(name, 0.45 * WIDTH, most=3, bold=True) for name, _ in points]
     left = 14 + max(width(line, bold=True) for lines in names for line in lines)
     step, edge = 6 + LINE * max(2, *map(len, names)), WIDTH - Plane.right
     height = Plane.top + step * len(points) + 30
-    across = fitting([point[end] for point in known for end in ("low", "high")], left, edge)
+    across = fitting([point[end] for point in known for end in ("low", "high")], left, edge, log)
     frame = Plane(across, Scale(0, len(points), Plane.top, height - 30), height=height, left=left, bottom=30)
     parts = [text(4, 14, title, "start", "title")]
+    used = 0.0
     for value in frame.x.ticks():
-        x = frame.x(value)
-        parts.append(f'<path class="grid" d="M{x:.1f} {frame.top}V{height - 30}"/>{text(x, height - 14, short(value))}')
+        x, half = frame.x(value), width(short(value)) / 2
+        parts.append(f'<path class="grid" d="M{x:.1f} {frame.top}V{height - 30}"/>')
+        if x - half > used:  # else it would stand in the last one
+            parts.append(text(x, height - 14, short(value)))
+            used = x + half + 6
     parts += [rung(frame, number, names[number], *point) for number, point in enumerate(points)]
     said = "; ".join(f"{name} {point['mean']:.3g}" for name, point in points if point is not None)
     return picture(WIDTH, height, "".join(parts), f"{title}: {said}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.disk import is_number
 from weft.report.chart import brief, fitting, picture
 from weft.report.words import text, width, wrapped
 from weft.terminal import for_page
@@ -55,10 +56,6 @@ class Axis:
         if self.words:
             return [(self.scale(float(n)), word) for n, word in enumerate(self.words)]
         return [(self.scale(value), brief(value)) for value in self.scale.ticks()]
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def one_line(trial: Trial, ups: Sequence[float], left: float, strength: int) -> str:

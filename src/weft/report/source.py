@@ -14,6 +14,7 @@ from weft.report.words import text
 
 SIGNED = '<meta name="generator" content="weft data">'  # in each page, so that it is known again
 BINS = 30
+TALL = 12  # classes beyond which one chart of them would be tall and narrow
 MOST_CLASSES = 60  # that have a bar each; of more, the commonest and the rarest
 
 
@@ -22,7 +23,7 @@ def render_source(summary: dict[str, Any]) -> str:
     return template("source.html.j2").render(
         summary=summary,
         charts=[(each["title"], Markup(histogram(each)), said(each)) for each in summary["measures"]],
-        classes=Markup(class_bars(summary["balance"])),
+        classes=[Markup(part) for part in class_bars(summary["balance"])],
         signed=Markup(SIGNED),
         style=Markup(style()),
         script=Markup(asset("report.js")),
@@ -30,7 +31,10 @@ def render_source(summary: dict[str, Any]) -> str:
 
 
 def histogram(measure: dict[str, Any]) -> str:
-    """How many inputs have which size; a dashed line stands at the size that a run would take."""
+    """How many inputs have which size; a dashed line stands at the size that a run would take. Nothing where all have
+    one size, which needs no picture."""
+    if len(set(measure["values"])) == 1:
+        return ""
     counts, edges = binned(measure["values"])
     frame = plane([*edges, measure["mark"]], [0.0, max(counts)], whole=True)
     parts = [frame.axes(measure["title"], "training rows", brief, short)]
@@ -60,18 +64,27 @@ def binned(values: Sequence[int]) -> tuple[list[int], list[float]]:
 def said(measure: dict[str, Any]) -> str:
     """The same in words."""
     values = sorted(measure["values"])
+    if values[0] == values[-1]:
+        return f"{values[0]:,} in all {len(values):,} rows; {measure['marked']} is {measure['mark']:,}."
     middle, most = values[len(values) // 2], values[min(len(values) - 1, int(0.95 * len(values)))]
     spread = f"from {values[0]:,} to {values[-1]:,}, half are up to {middle:,}, 95 % up to {most:,}"
     return f"{spread}; {measure['marked']} is {measure['mark']:,}."
 
 
-def class_bars(balance: dict[str, int]) -> str:
-    """Training rows of each class, the commonest first."""
+def class_bars(balance: dict[str, int]) -> list[str]:
+    """Training rows of each class, the commonest first; of many classes in two charts, side by side where there is
+    room."""
     ordered = sorted(balance.items(), key=lambda each: -each[1])
     if len(ordered) > MOST_CLASSES:
         ordered = ordered[: MOST_CLASSES // 2] + ordered[-MOST_CLASSES // 2 :]
     if not ordered or not ordered[0][1]:
-        return ""
-    rows = [(name, (float(count),)) for name, count in ordered]
-    about = f"{ordered[0][0]} has {ordered[0][1]:,} training rows, {ordered[-1][0]} {ordered[-1][1]:,}"
-    return bars(rows, ("training rows",), about, most=float(ordered[0][1]), write=lambda count: f"{count:,.0f}")
+        return []
+    half = -(-len(ordered) // 2) if len(ordered) > TALL else len(ordered)
+    return [bars_of(part, ordered[0][1]) for part in (ordered[:half], ordered[half:]) if part]
+
+
+def bars_of(classes: list[tuple[str, int]], most: int) -> str:
+    """A bar a class; one of `most` rows would take all of the width."""
+    rows = [(name, (float(count),)) for name, count in classes]
+    about = f"{classes[0][0]} has {classes[0][1]:,} training rows, {classes[-1][0]} {classes[-1][1]:,}"
+    return bars(rows, ("training rows",), about, most=float(most), write=lambda count: f"{count:,.0f}")

@@ -18,7 +18,7 @@ LINE = 14.0  # from one line to the next
 BOLD = 1.1  # how much wider bold letters are
 WIDTHS = {"ijlI'|.,:; !": 0.34, "ftr()[]/-": 0.42, "mwMW@%—": 0.98, "_s czxkvy": 0.58}  # of a letter, in its size
 LETTERS = {letter: width for letters, width in WIDTHS.items() for letter in letters}
-WITHIN = r"(?<=[_/,:+@])(?=\S)|(?<=[.\-])(?=[^\d\s])"  # where a name may be broken: not within a number
+WITHIN = r"(?<=[_/+@])(?=\S)|(?<=[.,:\-])(?=[^\d\s])"  # where a name may be broken: not within a number
 NAMES, BREAKS = re.compile(WITHIN), re.compile(rf"(?<=\s)|{WITHIN}")
 
 

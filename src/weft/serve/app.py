@@ -25,7 +25,7 @@ from weft.serve.metrics import Counted, Metrics
 from weft.serve.models import Models
 from weft.serve.pages import routes as page_routes
 from weft.serve.protection import Protection
-from weft.serve.protocols import api, documentation, health, huggingface, inference_v2
+from weft.serve.protocols import api, health, huggingface, inference_v2
 from weft.serve.protocols.asking import Asking, refusals
 from weft.serve.refusal import Refusal, error
 
@@ -48,7 +48,6 @@ def make_app(config: ServeConfig) -> FastAPI:
     for protocol in (api, huggingface, inference_v2):
         app.include_router(protocol.routes(asking))
     app.include_router(health.routes(app, metrics))
-    app.include_router(documentation.routes(app))
     app.include_router(page_routes(app))
     add_refusals(app)
     app.add_middleware(Protection, config=config)

@@ -68,14 +68,18 @@ class Batcher:
     @contextmanager
     def accept(self, count: int = 1) -> Iterator[None]:
         """Room for inputs that will be asked about within the block; refused where there is none."""
-        if self.accepted + count > self.window.max_queue:
-            wait = max(1, math.ceil(self.accepted / self.window.max_batch * self.service))
-            raise Refusal(503, f"{self.accepted} inputs are waiting already; try again in {wait} s", wait)
+        self.require_room(count)
         self.accepted += count
         try:
             yield
         finally:
             self.accepted -= count
+
+    def require_room(self, count: int = 1) -> None:
+        """Refuse so many inputs where the queue has no place for them."""
+        if self.accepted + count > self.window.max_queue:
+            wait = max(1, math.ceil(self.accepted / self.window.max_batch * self.service))
+            raise Refusal(503, f"{self.accepted} inputs are waiting already; try again in {wait} s", wait)
 
     async def ask(self, raws: Sequence[Any], deadline: float, gone: Callable[[], bool]) -> NDArray[Any]:
         """(n, K) answers; `deadline` on the loop's clock is when they are of no use any more."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,6 +16,7 @@ from weft.serve.refusal import JSON, Refusal
 
 REST = 10.0  # seconds for what is left of a body that was refused
 TOGETHER = 16  # times the largest body: what all bodies that are held at one moment may take
+VALUES = 1_000_000  # of one JSON: while it is parsed no other thread runs, for a twentieth of a second with so many
 
 
 @dataclass
@@ -28,41 +29,47 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """The bytes of a request; they count as held until the block is left."""
-        declared = self._declared(request)
-        share = self.limit if declared is None else declared
-        if self.held + share > TOGETHER * self.limit:
-            raise Refusal(503, "too many large requests are being read; try again in a moment", 1)
-        self.held += share
-        try:
-            yield await self._received(request)
-        finally:
-            self.held -= share
+        """The bytes of a request; they count as held until the block is left.
 
-    def _declared(self, request: Request) -> int | None:
-        """The length that the header states; refused where it is too much."""
+        Those that were announced and have not come take no room: who sends slowly would keep it from others.
+        """
+        self._check_declared(request)
+        parts: list[bytes] = []
+        try:
+            await self._receive(request, parts)
+            yield b"".join(parts)
+        finally:
+            self.held -= sum(map(len, parts))
+
+    def _check_declared(self, request: Request) -> None:
+        """Refuse what the headers say to be too much, or in a form that is not understood."""
         encoding = request.headers.get("content-encoding", "identity")
         if encoding != "identity":
             raise Refusal(415, f"a body in the encoding {encoding[:40]} is not understood; send it as it is")
-        stated = request.headers.get("content-length")
-        if stated is not None and int(stated) > self.limit:  # the server has checked that it is a number
+        stated = int(request.headers.get("content-length", 0))  # the server has checked that it is a number
+        if stated > self.limit:
             raise self._too_long()
-        return None if stated is None else int(stated)
+        self._require_room(stated)
 
-    async def _received(self, request: Request) -> bytes:
-        parts, size = [], 0
+    def _require_room(self, more: int = 0) -> None:
+        if self.held + more > TOGETHER * self.limit:
+            raise Refusal(503, "too many large requests are being read; try again in a moment", 1)
+
+    async def _receive(self, request: Request, parts: list[bytes]) -> None:
+        size = 0
         try:
             async with asyncio.timeout(self.seconds):
                 async for part in request.stream():
+                    parts.append(part)
+                    self.held += len(part)
                     size += len(part)
                     if size > self.limit:
                         raise self._too_long()
-                    parts.append(part)
+                    self._require_room()
         except TimeoutError:
             raise Refusal(408, f"the request was not complete after {self.seconds:g} seconds; send it faster") from None
         except ClientDisconnect:
             raise Refusal(400, "the client went away") from None
-        return b"".join(parts)
 
     def _too_long(self) -> Refusal:
         return Refusal(413, f"a request may have {self.limit:,} bytes and this one has more; send a smaller one")
@@ -118,24 +125,20 @@ def is_json(request: Request, body: bytes) -> bool:
 
 def parsed(body: bytes) -> dict[str, Any]:
     """The JSON object of a body."""
+    if sum(map(body.count, (b",", b"[", b"{"))) > VALUES:
+        raise Refusal(
+            413, f"JSON may hold {VALUES:,} values and this holds more; send less, files in base64, or binary tensors"
+        )
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_no_number)  # bytes would be taken as UTF-16 too
-        if b"\\ud" in body.lower():
-            json.dumps(found, ensure_ascii=False).encode()  # half a letter is no text
-    except UnicodeDecodeError as error:
-        raise Refusal(400, f"the body is not UTF-8 (byte {error.start}); send JSON in UTF-8") from error
-    except UnicodeEncodeError as error:
-        raise Refusal(422, "the body holds half of a letter, an escape \\ud… alone; send whole letters") from error
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        found = from_json(body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError as error:
+        why = str(error)
+        if "surrogate" in why or "hex escape" in why:
+            raise Refusal(422, f"an escape \\u… is no whole letter ({why[:200]}); send whole letters") from error
         raise Refusal(400, f'the body is no JSON ({why[:200]}); send an object such as {{"inputs": …}}') from error
     if not isinstance(found, dict):
         raise Refusal(422, 'the body is JSON but no object; send one such as {"inputs": …}')
     return found
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number in JSON")
 
 
 def known_fields(content: dict[str, Any], *names: str) -> None:

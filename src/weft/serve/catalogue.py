@@ -131,9 +131,7 @@ class Catalogue:
             found = next((entry for entry in known if name in (entry.name, entry.long_name)), None)
             if found is None:
                 close = nearest(name[:100], [entry.name for entry in known[:1000]])
-                raise NotServed(
-                    f"there is no {kind} {name[:100]!r} here; {close or 'the list of runs has those there are'}"
-                )
+                raise NotServed(f"there is no {kind} {name[:100]!r} here; {close or 'the list has those there are'}")
         return found
 
     def _look(self) -> None:

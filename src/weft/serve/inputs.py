@@ -20,6 +20,7 @@ from weft.data.config import Modality
 from weft.data.read.decode import BadImage, decode, header
 from weft.data.sources.arrays import listed
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
+from weft.disk import is_number
 from weft.errors import WeftError
 from weft.serve.refusal import Refusal
 
@@ -188,10 +189,6 @@ def from_base64(value: Any) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise Refusal(422, f"this network takes {WANTED['image']}; this text is no base64") from error
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def kind_of(value: Any) -> str:

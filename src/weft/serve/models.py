@@ -120,6 +120,7 @@ class Models:
         self.computing = ThreadPoolExecutor(1, "weft-compute")  # torch itself spreads over the cores
         self.loading = ThreadPoolExecutor(1, "weft-load")
         self.decoding = ThreadPoolExecutor(machine.cores(), "weft-decode")
+        self.reading = ThreadPoolExecutor(1, "weft-read")  # one large body at a time: parsed, it takes far more memory
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
     async def get(self, name: str) -> Model:
@@ -186,7 +187,7 @@ class Models:
         self.metrics.loaded.set(len(self._kept))
 
     def close(self) -> None:
-        for executor in (self.computing, self.loading, self.decoding):
+        for executor in (self.computing, self.loading, self.decoding, self.reading):
             executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -197,7 +198,7 @@ def outputs_of(engine: Engine) -> Callable[[list[Any]], Outputs]:
         try:
             return np.asarray(engine.outputs(raws, batch_size=len(raws)))
         except (MemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            if not machine.memory_is_short(error):
                 raise
             raise Refusal(503, "the server has not enough memory for this now; send less, or later", 5) from error
 

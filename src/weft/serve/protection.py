@@ -23,7 +23,7 @@ from weft.serve.refusal import Refusal, error
 
 HEAD, FIELDS = 16 << 10, 100  # bytes of the address and the headers, and how many headers
 READING = ("GET", "HEAD", "OPTIONS")
-OPEN = ("/livez", "/readyz", "/login", "/style.css")  # need no token
+OPEN = ("/livez", "/readyz", "/login", "/style.css", "/page.css")  # need no token
 HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
@@ -33,11 +33,13 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>weft</title>
-<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head><body><main>
+LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>weft</title><link rel="icon" href="data:,">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="/style.css"><link rel="stylesheet" href="/page.css"></head><body><main class="login">
 <h1>weft</h1><form method="post" action="/login"><p><label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<button>Enter</button></p>{said}</form></main></body></html>"""
+<button class="action">Enter</button></p>{said}</form></main></body></html>"""
+WRONG = '<p role="alert" class="failure">This is not the token of this server.</p>'
 
 
 class Protection:
@@ -109,7 +111,9 @@ class Login:
         except Refusal as refusal:
             return refusal.response()
         if not hmac.compare_digest(given.strip().encode(errors="replace"), self.secret):
-            return HTMLResponse(LOGIN.format(said='<p role="alert">This is not the token of this server.</p>'), 401)
+            return HTMLResponse(
+                LOGIN.format(said='<p role="alert" class="failure">This is not the token of this server.</p>'), 401
+            )
         response = RedirectResponse("/", 303)
         response.set_cookie(self.cookie, self.proof, httponly=True, samesite="strict", path="/")
         return response

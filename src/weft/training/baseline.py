@@ -7,11 +7,12 @@ would be. Beside a single run stands a quick one, from fewer rows and values, ma
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,23 @@ import torch
 from numpy.typing import NDArray
 
 from weft import machine
-from weft.data.batch.stores import VERSION
+from weft.data.batch.stores import made_once
 from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import MemorySplit, Split, spread
-from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
-from weft.training.config import RunConfig, trained_start
+from weft.training.config import RunConfig, to_dict, trained_start
 from weft.training.metrics import HEADLINE, measure, score
-from weft.training.storage import run_folder, yaml_file
+from weft.training.storage import run_folder
 from weft.training.storage.record import COUNTED, commit, predictions, tested_rows, write_predictions
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, the inverse of ridge's alpha
 MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
 QUICK_STRENGTHS, QUICK_ROWS = (0.1, 1.0, 10.0), 10_000  # of the one beside a single run, which takes seconds
 QUICK_SIDE = 96  # px of its images
+QUICK_WORK = 5e10  # rows · features · classes · steps of its fits, at most: about ten seconds of a busy core
+STEPS, ENOUGH, FEWEST = 500, 100, 30  # of logistic regression: at most, what it mostly takes, and what says something
+REMEMBERED = 24  # vectors of all weights that L-BFGS holds: ten pairs, the weights, the gradient and two to move
+CHUNK = 256  # images whose gradients are computed together
 PROBED = 200  # training rows that tell how long all of them will take
 TRAINED_STRENGTHS = (1e-3, 1e-2, 1e-1)  # on the standardised features of a trained network
 UNKNOWN = -50.0  # log-probability of a class that a model does not know
@@ -79,45 +83,126 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
 
 
 def beside(
-    source: Source, transform: Transform, metric: str | None, say: Callable[[str], None]
+    source: Source, transform: Transform, metric: str | None, say: Callable[[str], None], judged: str = "test"
 ) -> dict[str, Any] | None:
-    """The quick baseline of a source: its name, score on the test split, and how many rows it learnt from.
+    """The quick baseline of a source: its name, score on the split `judged`, and how many rows it learnt from.
 
-    None for sources that are streamed, and where a classical model finds nothing to hold on to.
+    None for sources that are streamed, where a classical model finds nothing to hold on to, and where there is no
+    memory for one. No other split is looked at but those to learn and to choose from.
     """
-    splits = [split for role in ROLES if isinstance(split := source.splits[role], MemorySplit)]
-    if len(splits) < len(ROLES) or source.task == "none":
+    roles = tuple(dict.fromkeys(("train", "validation", judged)))
+    splits = [split for role in roles if isinstance(split := source.splits[role], MemorySplit)]
+    if len(splits) < len(roles) or source.task == "none":
         return None
     linear = "ridge regression" if source.task == "regression" else "logistic regression"
     name = f"{NAMES[source.modality]} and {linear}" if NAMES[source.modality] else linear
     if isinstance(transform, ImageTransform):  # its cells are eighths of an image, however large
         transform = replace(transform, size=min(transform.size, QUICK_SIDE))
-    side = transform.size if isinstance(transform, ImageTransform) else 0
-    rows = b"".join(split.rows.tobytes() for split in splits)
-    key = digest("beside", VERSION, source.fingerprint, rows, *source.columns, source.task, metric or "", str(side))
 
     def build() -> dict[str, Any]:
-        say(f"{name} first, for comparison; it is made once")
-        return {"score": torch.tensor([quick_score(source, transform, metric)], dtype=torch.float64)}
+        work = quick_work(source, transform, roles)
+        say(f"{name} first, for comparison, about {max(1, round(work.seconds))} s; it is made once")
+        found = quick_score(source, transform, metric, judged, work)
+        return {"score": torch.tensor([found], dtype=torch.float64), "rows": torch.tensor([work.rows])}
 
+    recipe = (*deciding(source, roles), *seen_through(transform), metric or "", judged)
     try:
-        score = float(Cache().get(key, f"{name} on {source.name}", build)["score"])
+        found = made_once(source, "beside", f"{name} on {source.name}", build, *recipe)
     except ValueError:  # of scikit-learn: no words at all, or one class among the rows
         return None
-    return {"name": name, "score": score, "rows": min(len(source.splits["train"]), QUICK_ROWS)}
+    except MemoryError:
+        say(f"{name}, for comparison, is left out: there is no memory for it beside the run")
+        return None
+    return {"name": name, "score": float(found["score"]), "rows": int(found["rows"])}
 
 
-def quick_score(source: Source, transform: Transform, metric: str | None) -> float:
-    """The test score of the quick baseline."""
-    rows = {role: examples(source.splits[role], QUICK_ROWS) for role in ROLES}
+def deciding(source: Source, roles: Sequence[str]) -> tuple[bytes | str, ...]:
+    """What of a source decides a model of some of its splits, beside its files: rows, inputs, targets and classes."""
+    parts: list[bytes | str] = [
+        json.dumps([source.modality, source.task, source.target, source.columns, source.classes])
+    ]
+    for role in roles:
+        split = source.splits[role]
+        assert isinstance(split, MemorySplit)
+        parts += [split.table.name, split.rows.tobytes(), np.ascontiguousarray(split.targets).tobytes()]
+    return tuple(parts)
+
+
+def seen_through(transform: Transform) -> tuple[str, ...]:
+    """What of a transform decides the features of classical models; those of texts do not depend on it."""
+    if isinstance(transform, ImageTransform):
+        return (f"{transform.size} {transform.channels} {transform.crop} {transform.max_pixels}",)
+    return (repr((transform.mean, transform.std)),) if isinstance(transform, VectorTransform) else ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much the quick baseline does: rows, strengths and steps of the fit of each; and about how long that takes."""
+
+    rows: int
+    strengths: tuple[float, ...]
+    steps: int
+    seconds: float
+
+
+def quick_work(source: Source, transform: Transform, roles: Sequence[str]) -> Work:
+    """The work of the quick baseline: less of it where classes and features are many, timed on a few rows."""
+    rows, others = (sum(min(source.count(role), QUICK_ROWS) for role in some) for some in (roles[:1], roles[1:]))
+    raws, _ = examples(source.splits["train"], min(rows, PROBED))
+    began = time.perf_counter()
+    features = featurise({"train": raws}, source.modality, transform)[0]["train"]
+    each = (time.perf_counter() - began) / len(raws)
+    if source.task == "regression":
+        return Work(rows, QUICK_STRENGTHS, STEPS, each * (rows + others))
+    outputs = len(source.classes) if source.task == "classes" else 1
+    step = step_seconds(features, outputs) / len(raws)
+    width = features.nnz / len(raws) if hasattr(features, "nnz") else features.shape[1]
+    rows, strengths, steps = bounded(rows, width * outputs)
+    fits = step * rows * len(strengths) * min(steps, ENOUGH)
+    return Work(rows, strengths, steps, each * (rows + others) + fits)
+
+
+def bounded(rows: int, weights: float) -> tuple[int, tuple[float, ...], int]:
+    """Rows, strengths and steps of logistic regression with so many weights a row that take no more than seconds."""
+    steps = QUICK_WORK / (rows * weights)
+    if steps >= ENOUGH * len(QUICK_STRENGTHS):
+        return rows, QUICK_STRENGTHS, min(STEPS, int(steps / len(QUICK_STRENGTHS)))
+    if steps < FEWEST:
+        rows = max(1, round(rows * steps / FEWEST))
+    return rows, QUICK_STRENGTHS[1:2], max(FEWEST, min(ENOUGH, int(steps)))
+
+
+def step_seconds(features: Features, outputs: int) -> float:
+    """About what a step of logistic regression takes: outputs of all rows, their probabilities, and a gradient."""
+    weights = np.zeros((features.shape[1], outputs))  # of double precision, as scikit-learn has them
+
+    def step() -> float:
+        began = time.perf_counter()
+        features.T @ np.exp(features @ weights)
+        return time.perf_counter() - began
+
+    return min(step(), step())
+
+
+def quick_score(source: Source, transform: Transform, metric: str | None, judged: str, work: Work) -> float:
+    """The score of the quick baseline on the split `judged`."""
+    most = {"train": work.rows, "validation": QUICK_ROWS, judged: QUICK_ROWS}
+    rows = {role: examples(source.splits[role], count) for role, count in most.items()}
     inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
     features, _ = featurise(inputs, source.modality, transform)
+    require_memory(features["train"].shape[1] * max(1, len(source.classes)))
     task: Any = source.task
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a fit is not quite done after so many steps
-        model, _ = best_model(features, targets, task, metric, QUICK_STRENGTHS)
-    found = outputs_and_targets(answers(model, features["test"], task, len(source.classes)), targets["test"])
+        model, _ = best_model(features, targets, task, metric, work.strengths, work.steps)
+    found = outputs_and_targets(answers(model, features[judged], task, len(source.classes)), targets[judged])
     return score(metric or HEADLINE[task], task, *found)
+
+
+def require_memory(weights: int) -> None:
+    """Refuse a fit whose weights, and the pairs of them that L-BFGS remembers, are more than the memory has."""
+    if weights * REMEMBERED * 8 > machine.memory_available():
+        raise MemoryError
 
 
 def seconds_per_row(source: Source, transform: Transform, rows: int = PROBED) -> float:
@@ -146,7 +231,7 @@ def featurise(inputs: dict[str, Any], modality: str, transform: Transform) -> tu
     """Features of each role, and the function from raw inputs to features; only `train` is learnt from."""
     function: Any
     if isinstance(transform, ImageTransform):
-        function = lambda raws: hog(np.stack([transform.pixels(raw).numpy() for raw in raws]))  # noqa: E731
+        function = lambda raws: hog_of(raws, transform)  # noqa: E731
     elif isinstance(transform, VectorTransform):
         function = lambda raws: transform.normalize(np.asarray(raws)).numpy()  # noqa: E731
     else:
@@ -172,18 +257,27 @@ def as_text(raw: Any) -> str:
     return raw if isinstance(raw, str) else " ".join(raw)
 
 
+def hog_of(raws: Sequence[Any], transform: ImageTransform) -> NDArray[np.float32]:
+    """HOG of raw images, decoded some at a time."""
+    parts = (raws[first : first + CHUNK] for first in range(0, len(raws), CHUNK))
+    return np.concatenate([hog(np.stack([transform.pixels(raw).numpy() for raw in part])) for part in parts])
+
+
 def hog(images: NDArray[np.uint8], bins: int = 9) -> NDArray[np.float32]:
     """Histograms of oriented gradients (Dalal & Triggs 2005): (n, channels, side, side) to (n, cells · bins).
 
     Each pixel votes with its gradient's length for the two nearest of nine unsigned orientations, in cells of an
-    eighth of the side; a cell is divided by the energy of its 3 × 3 neighbourhood.
+    eighth of the side; a cell is divided by the energy of its 3 × 3 neighbourhood. Some images at a time: what is
+    computed on the way takes some fifty bytes a pixel.
     """
+    if len(images) > CHUNK:
+        return np.concatenate([hog(images[first : first + CHUNK], bins) for first in range(0, len(images), CHUNK)])
     grey = images.astype(np.float32).mean(1)
     down, across = np.gradient(grey, axis=(1, 2))
     length = np.hypot(down, across)
     angle = np.arctan2(down, across) % np.pi / np.pi * bins
-    lower = np.floor(angle).astype(int)
-    share = angle - lower
+    lower = np.floor(angle).astype(np.int8)
+    share = angle.astype(np.float64) - lower
     cell = max(2, grey.shape[1] // 8)
     cells = grey.shape[1] // cell
     found = np.empty((len(images), cells, cells, bins), np.float32)
@@ -203,6 +297,7 @@ def best_model(
     task: Any,
     metric: str | None = None,
     strengths: Sequence[float] = STRENGTHS,
+    steps: int = STEPS,
 ) -> tuple[Any, float]:
     """The model of the strength that the validation split prefers, and its score there."""
 
@@ -213,16 +308,16 @@ def best_model(
             metric, task, *outputs_and_targets(answers(model, features["validation"], task), targets["validation"])
         )
 
-    fitted = [create(task, strength).fit(features["train"], targets["train"]) for strength in strengths]
+    fitted = [create(task, strength, steps).fit(features["train"], targets["train"]) for strength in strengths]
     scores = [judged(model) for model in fitted]
     best = int(np.argmax(scores))
     return fitted[best], scores[best]
 
 
-def create(task: str, strength: float) -> Any:
+def create(task: str, strength: float, steps: int = STEPS) -> Any:
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    return Ridge(alpha=1 / strength) if task == "regression" else LogisticRegression(C=strength, max_iter=500)
+    return Ridge(alpha=1 / strength) if task == "regression" else LogisticRegression(C=strength, max_iter=steps)
 
 
 def answers(model: Any, features: Features, task: str, outputs: int = 0) -> NDArray[np.float64]:
@@ -269,7 +364,7 @@ def baseline_record(
         "source": {"name": source.name, "fingerprint": source.fingerprint, "notes": source.notes},
         "parameters": weights + int(np.size(model.intercept_)),
         "multiply_adds": weights,
-        "config": yaml_file.to_dict(config),
+        "config": to_dict(config),
         "environment": {"commit": commit(), "processor": machine.cpu_model(), "threads": 1, "device": "cpu"},
         "steps": len(STRENGTHS),
         "throughput": len(STRENGTHS) * features["train"].shape[0] / seconds,

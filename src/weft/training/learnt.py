@@ -1,10 +1,16 @@
-"""Has a network learnt anything? Decided here alone, for every kind of run, on answers to the validation split.
+"""Has a network learnt anything, or too much by heart? Decided here alone, for every kind of run.
+
+Whether it learnt is seen in its answers to the validation split.
 
 Classes: the Matthews correlation of answers and targets, which is 0 for whatever answer does not depend on the input,
 however unequal the classes are. Numbers: the share of the squared error of the training mean that is gone. Words: the
 perplexity beside that of guessing words by their frequency. Each with a 95 % interval over the examples, and learnt is
 what the whole interval says. Two classes may also be told apart by their probabilities, though one is always answered.
 What is read from records needs no torch.
+
+Over-fitting is told here too: a network over-fits when it goes on getting better on what it learns from and worse on
+what it does not. The best step is kept all the same; but the gap between the two losses, drawn by epoch, tells that
+fewer steps, more rows or more augmentation would serve as well or better.
 """
 
 from __future__ import annotations
@@ -12,21 +18,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.disk import write_bytes
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from weft.nn.losses import Task
+    from weft.training.metrics import Task
 
 REPEATS = 400  # draws of a bootstrap: the tenth from either end bounds 95 %
 SIGMAS = 1.96
 NOTHING = "it has not learnt anything"
 UNCERTAIN = "it has not been shown to have learnt anything"
+CURVES = "curves.svg"
+FEWEST = 3  # evaluations that make a curve
+RISE = 1.05  # of the validation loss over its least, which is more than its noise from step to step
+APART = 2.0  # times the training loss, at which the gap is named though the validation loss does not rise
 
+Record = dict[str, Any]
 Values = NDArray[np.float64]
 
 
@@ -42,10 +56,12 @@ class Learnt:
     rows: int
     learnt: bool
     remark: str = ""  # a sentence, where there is something to say
+    figures: str = ""  # what was measured, in words; not in the record, whose remark has them
 
     def as_dict(self) -> dict[str, Any]:
         """For the record; numbers that are none are left out."""
-        return {k: v for k, v in asdict(self).items() if not isinstance(v, float) or math.isfinite(v)}
+        kept = {k: v for k, v in asdict(self).items() if k != "figures"}
+        return {k: v for k, v in kept.items() if not isinstance(v, float) or math.isfinite(v)}
 
 
 def judge_answers(
@@ -112,9 +128,9 @@ def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:
     if area - SIGMAS * deviation <= 0.5:
         return found
     apart = f"though its probabilities tell the classes apart (AUROC {area:.2f})"
-    remark = f"its answers are no better than a guess, {apart}: {found.remark.partition(': ')[2]}"
+    remark = f"its answers are no better than a guess, {apart}: {found.figures}"
     low, high = area - SIGMAS * deviation, min(1.0, area + SIGMAS * deviation)
-    return Learnt("auroc", area, low, high, 0.5, found.rows, True, remark)
+    return Learnt("auroc", area, low, high, 0.5, found.rows, True, remark, found.figures)
 
 
 def judge_numbers(predicted: Values, wanted: Values, centre: float, rows: str) -> Learnt:
@@ -162,7 +178,7 @@ def made(
     learnt = learnt and math.isfinite(value)
     nothing = not value > guess if nothing is None else nothing
     remark = "" if learnt else f"{NOTHING if nothing else UNCERTAIN}: {said}"
-    return Learnt(measure, value, low, high, guess, rows, learnt, remark)
+    return Learnt(measure, value, low, high, guess, rows, learnt, remark, said)
 
 
 def interval(draw: Callable[[], float]) -> tuple[float, float]:
@@ -174,7 +190,7 @@ def interval(draw: Callable[[], float]) -> tuple[float, float]:
 # ---- What a record says.
 
 
-def remark(record: dict[str, Any]) -> str | None:
+def remark(record: Record) -> str | None:
     """The sentence about a run that learnt nothing, or too little to be seen in its answers; None if it did."""
     told = record.get("learnt")
     if isinstance(told, dict):
@@ -190,3 +206,52 @@ def never_answered(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -
     """The classes that occur and that no example was taken for."""
     counts = np.asarray(confusion)
     return [classes[n] for n in range(len(classes)) if counts[n].sum() and not counts[:, n].sum()]
+
+
+# ---- The curves of a finished run: training and validation loss by epoch.
+
+
+def points(record: Record) -> list[dict[str, float]]:
+    """Evaluations with both losses, in order."""
+    evaluations = (event for event in record.get("curve", []) if event["kind"] == "evaluation")
+    return [event for event in evaluations if all(map(is_number, map(event.get, ("train_loss", "validation_loss"))))]
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def overfitting(record: Record) -> str | None:
+    """A sentence on the gap between training and validation loss where there is over-fitting, else None."""
+    found = points(record)
+    if len(found) < FEWEST:
+        return None
+    least, last = min(found, key=lambda event: event["validation_loss"]), found[-1]
+    train, held = last["train_loss"], last["validation_loss"]
+    remedy = "more rows, more augmentation or more --weight-decay would help"
+    if held > RISE * least["validation_loss"] and train < least["train_loss"]:
+        return (
+            f"over-fitting: after epoch {least['epoch']:.3g} the validation loss rose from "
+            f"{least['validation_loss']:.3g} to {held:.3g} while the training loss fell from {least['train_loss']:.3g} "
+            f"to {train:.3g}; the best step, {record.get('best_step')}, is kept; fewer --epochs, {remedy}"
+        )
+    if held > 0 and train < held / APART:
+        return f"over-fitting: training loss {train:.3g}, validation loss {held:.3g} at the end; {remedy}"
+    return None
+
+
+def draw_curves(folder: Path, record: Record) -> None:
+    """Write the picture of a run that has been evaluated often enough."""
+    from weft.report.curves import curves
+    from weft.report.standalone import standalone
+
+    found = points(record)
+    if len(found) < FEWEST:
+        return
+    epochs = [event["epoch"] for event in found]
+    series = {
+        "training": (epochs, [event["train_loss"] for event in found]),
+        "validation": (epochs, [event["validation_loss"] for event in found]),
+    }
+    said = overfitting(record) or f"training and validation loss over {epochs[-1]:.3g} epochs"
+    write_bytes(folder / CURVES, standalone(curves(series, ("epoch", "loss"), said)).encode())

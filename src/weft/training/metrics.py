@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,9 +17,9 @@ from torch import Tensor
 
 from weft import imported
 from weft.errors import WeftError, nearest
-from weft.nn.losses import Task
 from weft.training.learnt import matthews_of
 
+Task = Literal["binary", "classes", "regression"]
 HEADLINE = {"binary": "accuracy", "classes": "accuracy", "regression": "r2"}
 
 Metrics = dict[str, Any]

@@ -9,6 +9,8 @@ than luck would give must fall to one side (McNemar's exact test). The test spli
 from __future__ import annotations
 
 import math
+import sys
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,16 +18,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from weft.data.batch.stores import VERSION
+from weft.data.batch.stores import WORTH_SAYING, made_once
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit
-from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform
-from weft.training.baseline import examples, hog
+from weft.training.baseline import deciding, examples, hog, seen_through
 
 ROWS, FOLDS = 800, 4  # rows of each split looked at, and parts of them that are answered by the others
 SIDE = 64  # px of the pictures, at most
 LEVEL = 0.025  # of luck, on either side
+CHUNK = 64  # pictures after which it is known how long all of them take
 
 Features = NDArray[np.float32]
 
@@ -63,21 +65,20 @@ def try_mirroring(source: Source, transform: ImageTransform) -> Mirroring | None
     if len(splits) < 2 or not source.classes:
         return None
     small = replace(transform, size=min(transform.size, SIDE))
-    rows = b"".join(split.rows.tobytes() for split in splits)
-    key = digest("mirroring", VERSION, source.fingerprint, rows, *source.columns, source.task, str(small.size))
+    recipe = (*deciding(source, ("train", "validation")), *seen_through(small))
 
     def build() -> dict[str, torch.Tensor]:
         return {"counts": torch.tensor(tried(splits, small))}
 
-    return Mirroring(*Cache().get(key, f"whether mirroring hurts on {source.name}", build)["counts"].tolist())
+    about = f"whether mirroring hurts on {source.name}"
+    return Mirroring(*made_once(source, "mirroring", about, build, *recipe)["counts"].tolist())
 
 
 def tried(splits: list[MemorySplit], transform: ImageTransform) -> tuple[int, int, int]:
     """The counts of a `Mirroring`."""
     parts = [examples(split, ROWS) for split in splits]
-    images = np.stack([transform.pixels(raw).numpy() for raws, _ in parts for raw in raws])
     targets = np.concatenate([wanted for _, wanted in parts])
-    plain, mirrored = hog(images), hog(np.ascontiguousarray(images[..., ::-1]))
+    plain, mirrored = both_ways([raw for raws, _ in parts for raw in raws], transform)
     fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
     alone, both = np.zeros(len(targets), bool), np.zeros(len(targets), bool)
     for number in range(FOLDS):
@@ -86,6 +87,21 @@ def tried(splits: list[MemorySplit], transform: ImageTransform) -> tuple[int, in
         learnt, labels = np.concatenate([plain[seen], mirrored[seen]]), np.tile(targets[seen], 2)
         both[asked] = answered(learnt, labels, plain[asked]) == targets[asked]
     return int((alone & ~both).sum()), int((both & ~alone).sum()), len(targets)
+
+
+def both_ways(raws: list[Any], transform: ImageTransform) -> tuple[Features, Features]:
+    """HOG of images and of their mirrored copies, some at a time; how long that takes is said where it takes long."""
+    found: list[tuple[Features, Features]] = []
+    began = time.perf_counter()
+    for first in range(0, len(raws), CHUNK):
+        images = np.stack([transform.pixels(raw).numpy() for raw in raws[first : first + CHUNK]])
+        found.append((hog(images), hog(np.ascontiguousarray(images[..., ::-1]))))
+        left = (time.perf_counter() - began) * (len(raws) / len(images) - 1)
+        if first == 0 and left > WORTH_SAYING:
+            sentence = f"trying whether mirrored copies of {len(raws):,} images help, once: about {left:.0f} s"
+            print(sentence, file=sys.stderr, flush=True)
+    plain, mirrored = zip(*found, strict=True)
+    return np.concatenate(plain), np.concatenate(mirrored)
 
 
 def answered(features: Features, targets: NDArray[Any], asked: Features) -> NDArray[Any]:

@@ -1,7 +1,8 @@
 """What is minimised: the sum of example losses over a count, both global, whatever the number of processes.
 
 A micro-batch contributes `share(...)`: its sum over the count of the whole batch. Shares of all micro-batches and
-ranks add up to the loss of the batch, so their gradients add up to its gradient.
+ranks add up to the loss of the batch, so their gradients add up to its gradient. The tasks are binary, K-class and
+regression, each with one loss per example.
 """
 
 from __future__ import annotations
@@ -15,11 +16,32 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from weft.data.open.labels import NARROW
 from weft.errors import WeftError
-from weft.nn.losses import Task, example_losses
-from weft.training.metrics import HEADLINE, headline, score
+from weft.training.metrics import HEADLINE, Task, headline, score
+
+
+def outputs_for(task: Task, classes: int) -> int:
+    """How many outputs a network needs: one logit, K logits, or one linear value."""
+    return classes if task == "classes" else 1
+
+
+def example_losses(task: Task, outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Loss of each example, shape (batch,).
+
+    binary: outputs (batch, 1), targets (batch,) in [0, 1]; −y log p − (1−y) log(1−p) with p = logistic(output).
+    classes: outputs (batch, K), targets (batch,) class numbers, or (batch, K) probabilities; −Σ y log softmax(output).
+    regression: outputs (batch, …), targets of the same size; the mean of (output − target)² over an example's values.
+    """
+    if task == "binary":
+        soft = targets.to(outputs.dtype) * (1 - smoothing) + 0.5 * smoothing
+        return F.binary_cross_entropy_with_logits(outputs.squeeze(1), soft, reduction="none")
+    if task == "classes":
+        return F.cross_entropy(outputs, targets, reduction="none", label_smoothing=smoothing)
+    difference = outputs - targets.to(outputs.dtype).view_as(outputs)
+    return difference.square().flatten(1).mean(1)
 
 
 class Goal(Protocol):

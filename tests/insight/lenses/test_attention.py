@@ -19,8 +19,7 @@ from weft.insight.lenses.attention.lens import words_alone
 from weft.insight.toeplitz import distances
 from weft.networks.gmlp import GatedBlock
 from weft.nn.attention import Attention, attention_maps
-from weft.nn.blocks import Block
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Block, Layout
 
 
 def rebuilt(block: Block | GatedBlock, x: Tensor, mask: Tensor | None, seen: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from weft.insight.lenses.filters.classic_filters import HANDMADE, filtered, kern
 from weft.insight.lenses.filters.feature_maps import by_word, maps_of
 from weft.insight.lenses.filters.first_layer import FirstLayer, first_layer
 from weft.insight.lenses.filters.lens import read_picture
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout
 
 
 def test_c2_edge_detectors_see_nothing_on_a_flat_picture_and_the_others_leave_it() -> None:

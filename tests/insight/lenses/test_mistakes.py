@@ -10,7 +10,7 @@ from weft.errors import WeftError
 from weft.insight import registry
 from weft.insight.lenses.mistakes.charts import reliability
 from weft.insight.lenses.mistakes.collect import in_two_dimensions, purity, watch_answers
-from weft.training.loop.evaluation import outputs_of
+from weft.training.loop.events import outputs_of
 from weft.training.metrics import class_probabilities, measure
 
 

@@ -149,7 +149,7 @@ def test_own_weights_with_another_setting_are_refused(file: Path, change: dict[s
 
 
 def test_an_unusual_setting_is_doubted_where_a_file_does_not_tell(tmp_path: Path) -> None:
-    """Trap 4: timm's ViT, Mixer and gMLP compute GELU by erf, and a bare file does not say so."""
+    """In timm ViT, Mixer and gMLP compute GELU by erf, and a bare file does not say so."""
     save_weights(small(), tmp_path / "timm.safetensors", "timm")
     with pytest.warns(UserWarning, match="have act='gelu', the network has 'gelu_tanh'"):
         load_weights(small(act="gelu_tanh"), tmp_path / "timm.safetensors")

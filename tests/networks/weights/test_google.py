@@ -146,7 +146,7 @@ def test_vit_equals_what_timm_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"act": "gelu"}, {"norm_eps": 1e-5}])
 def test_the_erf_gelu_and_another_epsilon_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    """Trap 4: JAX computes GELU by tanh and normalises with ε 1e-6; the shapes do not tell."""
+    """JAX computes GELU by tanh and normalises with ε 1e-6; the shapes do not tell."""
     (name, _), *_ = change.items()
     for arrays, build in ((vit_arrays(), vit), (mixer_arrays(), mixer)):
         with pytest.raises(WeftError, match=f"made with {name}="):

@@ -1,8 +1,7 @@
-"""A folder with what the page shows: a comparison that nobody trained, runs in every state, and a browser."""
+"""A folder with what the page shows: a comparison that nobody trained, and runs in every state."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from serve.pages.made_up import make_run
-from studies.fabricated import make_study
+from studies.fabricated import CANDIDATES, make_study
 
 pytest.importorskip("fastapi", reason="the server is in the extra serve")
 pytest.importorskip("prometheus_client", reason="the server is in the extra serve")
@@ -20,10 +19,6 @@ from starlette.testclient import TestClient
 
 from weft.serve.app import make_app
 from weft.serve.config import ServeConfig
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-headless-shell")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-ARMS = {"mlp": 0.95, "vit_nano_p4_32": 0.9, "resnet20_cifar": 0.96, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +31,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_run(root / "runs" / "lost", 7, 0.1, **failed)
     make_run(root / "runs" / "halted", 8, None)
     (make_run(root / "runs" / "broken", 9) / "record.json").write_text("{")
-    make_study(root / "comparisons" / "study", ARMS)
+    make_study(root / "comparisons" / "study", CANDIDATES)
     return root
 
 
@@ -52,14 +47,3 @@ def client(shown: Path) -> Iterator[Callable[..., TestClient]]:
             return stack.enter_context(found)
 
         yield make
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()

@@ -19,7 +19,8 @@ import pytest
 from weft.serve.config import ServeConfig
 
 PATIENCE = 120_000  # milliseconds that a view may take on a busy machine
-VIEWS = ("/", "/runs/mlp-0", "/curves?run=mlp-0&run=mlp-1", "/comparisons", "/comparisons/study", "/tuning", "/predict")
+VIEWS = ("/", "/runs/mlp-0", "/curves?run=mlp-0&run=mlp-1", "/comparisons", "/comparisons/study", "/tuning", "/predict",
+         "/docs", "/runs/nobody")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,20 @@ def test_a_reader_keeps_the_theme(page: Any):
     page.click("#theme")
     page.goto(page.url)
     settled(lambda: page.evaluate(ground), "rgb(21, 24, 27)")
+
+
+def test_every_control_is_reached_by_the_keyboard_and_shows_it(page: Any, address: str):
+    for view in ("/", "/runs/mlp-0", "/comparisons/study"):
+        page.goto(address + view)
+        unseen = page.evaluate(
+            """() => [...document.querySelectorAll("a[href], button:not([disabled]), input:not([type=hidden]), select")]
+            .filter((each) => each.checkVisibility()).filter((each) => {
+                each.focus({ focusVisible: true });
+                const style = getComputedStyle(each);
+                return document.activeElement !== each || style.outlineStyle === "none" || style.outlineWidth === "0px";
+            }).map((each) => each.outerHTML.slice(0, 120))"""
+        )
+        assert unseen == [], view
 
 
 @pytest.mark.parametrize("width", [420, 800, 1300])

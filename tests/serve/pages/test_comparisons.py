@@ -12,18 +12,19 @@ from starlette.testclient import TestClient
 
 from weft.serve.catalogue import Catalogue
 from weft.serve.pages.comparisons.disagreements import disagreement
-from weft.serve.pages.comparisons.summaries import Comparison, Comparisons
+from weft.serve.pages.comparisons.summaries import Comparison, comparisons
 
 Make = Callable[..., TestClient]
 
 
 def opened(shown: Path) -> Comparison:
-    return Comparisons().read(Catalogue([shown / "comparisons"]).comparison("study"))
+    return comparisons().read(Catalogue([shown / "comparisons"]).comparison("study"))
 
 
 def test_the_list_says_how_far_comparisons_are(client: Make):
     page = client().get("/comparisons").text
     assert "13 of 13 runs" in page and ">finished</span>" in page
+    assert "mlp, vit_nano_p4_32, resnet20_cifar, … on digits" in page.replace("<wbr>", "")
 
 
 def test_a_comparison_has_verdicts_leaderboard_front_curves_and_settings(client: Make):
@@ -81,12 +82,12 @@ def test_the_pictures_of_the_right_rows_are_shown(shown: Path, monkeypatch):
 
 def test_a_comparison_is_computed_again_only_when_a_run_has_ended(shown: Path, tmp_path: Path):
     shutil.copytree(shown / "comparisons" / "study", tmp_path / "study")
-    entry, comparisons = Catalogue([tmp_path]).comparison("study"), Comparisons()
-    first = comparisons.read(entry)
-    assert comparisons.read(entry) is first
+    entry, known = Catalogue([tmp_path]).comparison("study"), comparisons()
+    first = known.read(entry)
+    assert known.read(entry) is first
     lost = next((tmp_path / "study" / "runs").glob("mlp-seed0*")) / "record.json"
     lost.unlink()
-    assert comparisons.read(entry).finished == first.finished - 1
+    assert known.read(entry).finished == first.finished - 1
 
 
 def test_a_study_without_a_result_is_shown_as_such(shown: Path, tmp_path: Path, client: Make):
@@ -94,3 +95,15 @@ def test_a_study_without_a_result_is_shown_as_such(shown: Path, tmp_path: Path, 
     shutil.copy(shown / "comparisons" / "study" / "study.json", tmp_path / "new")
     answer = client(folders=(tmp_path,)).get("/comparisons/new")
     assert answer.status_code == 200 and re.search(r"0 of \d+ runs finished", answer.text)
+
+
+def test_a_comparison_that_is_deleted_while_the_server_runs_is_told(shown: Path, tmp_path: Path, client: Make):
+    folder = tmp_path / "kept" / "study"
+    shutil.copytree(shown / "comparisons" / "study", folder)
+    shutil.copytree(folder, tmp_path / "kept" / "other")
+    server = client(folders=(tmp_path / "kept",))
+    assert server.get("/comparisons").text.count('class="badge') == 2  # and the server does not look again at once
+    shutil.rmtree(folder)
+    assert server.get("/comparisons").text.count('class="badge') == 1
+    assert server.get("/comparisons/study").status_code == 404
+    assert server.get("/").status_code == 200 and server.get("/predict").status_code == 200

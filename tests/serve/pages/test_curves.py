@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from serve.pages.made_up import points
 from weft.serve.pages.runs import events
+from weft.serve.pages.runs.curve_charts import Drawing, draw
 from weft.serve.pages.runs.curve_store import POINTS, CurveStore, cut, room, smoothed
 
 
@@ -47,6 +48,15 @@ def test_a_cut_line_keeps_its_ends_and_its_extremes(count: int, most: int, seed:
 
 def test_twenty_long_lines_make_a_chart_of_a_few_thousand_points():
     assert 20 * room(20) <= POINTS and room(1) <= POINTS and room(500) >= 100
+
+
+def test_a_run_with_one_point_is_seen_beside_one_with_a_line(tmp_path: Path):
+    store, found = CurveStore(), {}
+    for name, steps in (("short", 5), ("long", 20)):
+        (tmp_path / name).write_text(points(steps))
+        found[name] = store.read(tmp_path / name)
+    charts = dict(draw(found, Drawing()))
+    assert charts["validation_metric"].count("<circle") == 1 and charts["loss"].count("<circle") == 0
 
 
 def test_smoothing_leaves_a_constant_alone_and_lags_behind_a_step():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from starlette.testclient import TestClient
 
@@ -52,6 +54,27 @@ def test_what_an_answer_is_due_to_is_a_picture_or_words(server: TestClient):
     assert [each["word"] for each in words][:2] == ["[CLS]", "a"]
     assert max(abs(each["weight"]) for each in words) == pytest.approx(1)
     assert server.post("/predict/saliency?model=sugar", json={"inputs": [0.0] * 10}).status_code == 422
+
+
+def test_others_are_answered_as_ever_while_an_answer_is_explained(server: TestClient, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("captum")
+    before = server.post("/api/v1/models/digits/predict", content=picture()).json()
+    meanwhile = []
+
+    def hooked(batch: Any, steps: int) -> torch.Tensor:
+        with torch.no_grad():
+            for weight in batch.subject.network.parameters():  # whatever is done to the network that is looked into
+                weight.zero_()
+        engine = server.app.state.models._kept["digits"].loading.result().engine  # type: ignore[attr-defined]
+        meanwhile.append(engine.predict_proba([picture()])[0])
+        return torch.ones(1, 64)
+
+    monkeypatch.setattr("weft.serve.pages.saliency.integrated_gradients", hooked)
+    answer = server.post("/predict/saliency?model=digits", content=picture(), headers={"content-type": "image/png"})
+    assert (
+        answer.status_code == 200 and server.post("/api/v1/models/digits/predict", content=picture()).json() == before
+    )
+    assert max(meanwhile[0]) == pytest.approx(before["predictions"][0]["score"], abs=1e-6)
 
 
 def test_a_picture_that_is_none_is_refused(server: TestClient):

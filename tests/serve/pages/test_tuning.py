@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from serve.pages.made_up import make_run
 from weft.disk import mark
 from weft.report.parallel import parallel
 from weft.studies.tune.space import open_search
@@ -55,3 +56,10 @@ def test_parallel_lines_have_an_axis_a_setting_and_the_best_stand_out():
     assert drawn.count("<polyline") == 6 and drawn.count('class="line c1"') == 3
     assert "trial 6: 0.6" in drawn and ">opt</text>" in drawn
     assert parallel(trials[:1], ["lr"]) == "" == parallel(trials, [])
+
+
+def test_a_trial_leads_back_to_its_search(client: Make, search: Path):
+    make_run(search / "trials" / "trial-0007", 0, 0.7)
+    server = client(folders=(search.parent,))
+    assert 'href="/tuning/digits-mlp"' in server.get("/runs/trial-0007").text
+    assert 'href="/runs/trial-0007"' in server.get("/tuning/digits-mlp").text

@@ -8,7 +8,7 @@ from pathlib import Path
 from studies.fabricated import make_study
 from weft.studies.compare.rate_search import rates
 from weft.studies.engine.study import Job
-from weft.training.config import DurationConfig, ExecutionConfig, RunConfig
+from weft.training.config import DurationConfig, ExecutionConfig, ObjectiveConfig, RunConfig
 
 CONFIG = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=10))
 
@@ -26,6 +26,19 @@ def test_a_key_depends_on_what_decides_a_result_but_not_on_threads_and_prices():
     ]
     assert job.key == same.key
     assert len({job.key, *(other.key for other in others)}) == 9
+
+
+def test_no_smoothing_given_is_no_smoothing_where_steps_are_and_may_be_some_where_they_are_not():
+    """So that runs of studies which were begun when 0 was written for it are found again."""
+
+    def key(smoothing: float | None, duration: DurationConfig) -> str:
+        return Job(
+            "mlp", replace(CONFIG, objective=ObjectiveConfig(smoothing=smoothing), duration=duration), "data"
+        ).key
+
+    assert key(None, CONFIG.duration) == key(0.0, CONFIG.duration) != key(0.1, CONFIG.duration)
+    for open_ended in (DurationConfig(), DurationConfig(time="5m")):
+        assert key(None, open_ended) != key(0.0, open_ended)
 
 
 def test_names_of_folders_are_safe():

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import TypeAdapter
 
+from studies.fabricated_speeds import fabricated
 from weft import machine
 from weft.commands.main import dispatch
 from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.networks.measure.cost import total_parameters
 from weft.studies.experiments.speed_tables import measure_row as measuring
 from weft.studies.experiments.speed_tables import speed_study
-from weft.studies.experiments.speed_tables.measure_row import MeasuredRow, Timed, measure_row, plan_row, prediction
+from weft.studies.experiments.speed_tables.measure_row import Timed, measure_row, plan_row, prediction
 from weft.studies.experiments.speed_tables.published_rows import ROWS, SpeedRow
-from weft.studies.experiments.speed_tables.speed_drawing import draw_speeds, markdown, summary_of
+from weft.studies.experiments.speed_tables.speed_drawing import draw_speeds
 from weft.studies.experiments.speed_tables.speed_orderings import judge
 
 
@@ -62,14 +62,6 @@ def test_e2_builds_nothing_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) ->
     found = measure_row(row, "cpu")
     assert not found.use.seconds and "are free" in found.training.left_out
     assert "counted on the meta device alone" in plan_row(row, "cpu")[0]
-
-
-def fabricated(row: SpeedRow, seconds: float = 1.0, spread: float = 0.01) -> MeasuredRow:
-    """A row that was timed five times."""
-    times = [seconds * (1 + spread * part) for part in (-1, -0.5, 0, 0.5, 1)]
-    use = Timed(row.side, 1, 10**9, 1 << 30, times, 1 << 30)
-    return MeasuredRow(row.title, row.network, "cpu", 10**6, 10**9, use, use, 9.0, {"weft": "0", "commit": "abc",
-                       "torch": "2", "processor": "some", "cores": 2, "threads": 1})  # fmt: skip
 
 
 def test_e2_orders_are_confirmed_contradicted_or_not_shown() -> None:
@@ -167,13 +159,3 @@ def test_e2_refuses_what_it_does_not_know() -> None:
         dispatch(["study", "run", "e2", "digits"])
     with pytest.raises(WeftError, match="does not know it"):
         dispatch(["study", "run", "e2", "--tasks", "x"])
-
-
-def test_the_committed_table_is_that_of_its_records() -> None:
-    """docs/results/e2.md is drawn by benchmarks/study_results.py and by no hand."""
-    path = Path(__file__).parents[3] / "docs" / "results" / "e2.json"
-    if not path.exists():
-        pytest.skip("no measured table is committed")
-    record = json.loads(path.read_text())
-    rows = TypeAdapter(dict[str, MeasuredRow]).validate_python(record["rows"])
-    assert path.with_suffix(".md").read_text() == markdown(summary_of(record["study"], rows))

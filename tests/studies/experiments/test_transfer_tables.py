@@ -60,6 +60,7 @@ def test_all_shares_of_a_set_are_augmented_alike() -> None:
     assert {(config.augment.flip, config.augment.crop_padding) for config in configs} == {(True, 4)}
     plain = next(row for row in table_rows("e3", SCALES["cpu"]) if not row.regularised)
     assert from_scratch(asked, plain, "cifar10", 0, 100).augment.flip is False
+    assert from_scratch(asked, plain, "cifar10", 0, 100).objective.smoothing == 0.0
 
 
 def scores(rate: float, seeds: int = 3, rows: int = 400) -> np.ndarray:
@@ -83,6 +84,16 @@ def test_statements_are_confirmed_contradicted_or_not_shown() -> None:
     assert single[0]["outcome"] == "not shown" and "one seed" in single[0]["found"]
     missing = judged({"pets": {pre: scores(0.9)}}, asked, figures)
     assert missing[0]["outcome"] == "not measured"
+
+
+def test_the_conclusion_counts_what_was_published_alone() -> None:
+    pre, own = "Mixer, pre-trained", scratch("mixer")
+    rows = {pre: scores(0.9), own: scores(0.6)}
+    unasked = judged({"pets": rows}, [Question(pre, own)], {})
+    assert unasked[0]["outcome"] == "a difference is shown" and not unasked[0]["published"]
+    assert conclusion(unasked) == "No statement could be judged."
+    known = judged({"pets": rows}, [Question(pre, own)], {pre: {"pets": 97.4}, own: {"pets": 79.4}})
+    assert conclusion(known + unasked).startswith("Of 1 published statements")
 
 
 def test_who_gains_more_is_a_difference_of_gains() -> None:

@@ -115,8 +115,8 @@ def test_every_question_that_the_candidates_can_answer_is_asked_once():
         candidate("vit", "attention", 0.9, tokens=True),
         candidate("resnet", "convolution", 0.9),
         candidate("mlp", "mlp", 0.9),
-        candidate("control_identity", "control", 0.8, tokens=True),
-        candidate("control_random", "control", 0.8, tokens=True),
+        candidate("nothing", "control", 0.8, tokens=True, mixer="identity"),
+        candidate("control_random", "control", 0.8, tokens=True, mixer="random"),
         candidate("HOG", "classical", 0.7, 1, fixed=True),
     ]
     asked = [question for question, *_ in questions(candidates)]

@@ -131,12 +131,13 @@ def test_settings_go_where_they_belong():
         "width": 0.5,
         "depth": 3,
         "drop_rate": 0.1,
+        "smoothing": 0.0,
         "flip": True,
     }
     config = apply(CONFIG, network, values)
     assert (config.optimisation.lr, config.optimisation.weight_decay, config.optimisation.batch_size) == (0.01, 0.1, 32)
     assert (config.network["dim"], config.network["depth"], config.network["drop_rate"]) == (64, 3, 0.1)
-    assert config.augment.flip
+    assert config.augment.flip and config.objective.smoothing == 0.0
 
 
 def test_settings_that_a_network_has_not_are_left_out():

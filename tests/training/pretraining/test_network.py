@@ -75,7 +75,7 @@ def loss_and_gradients(net: Pretraining, inputs: dict[str, Tensor]) -> tuple[Ten
 def test_neither_content_nor_amount_of_padding_changes_training_or_prediction(
     name: str, lengths: list[int], more: int, seed: int
 ) -> None:
-    """M4, trap 6: losses and every gradient, with dropout, and the features of an evaluation."""
+    """Losses and every gradient, with dropout, and the features of an evaluation."""
     net = network(name, drop=0.1)
     shorter = question(len(lengths), max(lengths), lengths, seed)
     longer = question(len(lengths), max(lengths) + more, lengths, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from weft.training.inference.evaluate import evaluate_run
 from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
 from weft.training.pretraining.config import MaskingConfig, PretrainConfig
-from weft.training.run import lifecycle
+from weft.training.pretraining.prepare import PretrainInputs
+from weft.training.run import lifecycle, probe
 from weft.training.run.inputs import open_inputs
 from weft.training.storage.run_folder import open_run
 
@@ -86,6 +88,32 @@ def test_a_killed_run_is_resumed_to_the_bit(corpus: Path, tmp_path: Path) -> Non
     assert stopped.record is None
     lifecycle.resume(tmp_path / "cut", Silent())
     assert_same_bits(last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "cut"))
+
+
+def test_the_last_judging_is_part_of_a_time(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To judge takes 7 s, and 7 s more to measure: both are planned for, and both were done once before."""
+    now, ends = [1000.0], []
+
+    def slow(method: Any) -> Any:
+        def timed(*arguments: Any, **more: Any) -> Any:
+            now[0] += 7.0
+            return method(*arguments, **more)
+
+        return timed
+
+    def scheduled(*arguments: Any) -> Any:
+        ends.append(60.0 - (now[0] - 1000.0) - arguments[-1])  # what is kept for the end
+        return schedule(*arguments)
+
+    schedule = probe.schedule
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(probe, "schedule", scheduled)
+    monkeypatch.setattr(probe, "mean_step", lambda *_, **__: 0.1)
+    for name in ("judge", "measure"):
+        monkeypatch.setattr(PretrainInputs, name, slow(getattr(PretrainInputs, name)))
+    config = configure(corpus, duration=DurationConfig(time="60s"))
+    lifecycle.start(config, tmp_path / "run", Silent(), began=1000.0, until=1)
+    assert now[0] == 1000.0 + 4 * 7 and ends == [pytest.approx(14.0 + probe.LEAVING)]
 
 
 def test_micro_batches_change_nothing_but_rounding(corpus: Path, tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ from weft.data.augment import colour
 from weft.data.augment.geometry import affine
 
 Draws = NDArray[np.float64]
-Operation = Callable[[Tensor, Draws], Tensor]
 
+BLENDS: dict[str, Callable[[Tensor, Draws], Tensor]] = {
+    "brightness": colour.brightness,
+    "saturation": colour.saturation,
+    "contrast": colour.contrast,
+    "sharpness": colour.sharpness,
+}
 GEOMETRIC = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
-OPERATIONS = (
-    "identity", *GEOMETRIC, "brightness", "saturation", "contrast", "sharpness", "posterize", "solarize",
-    "autocontrast", "equalize",
-)  # fmt: skip
+OPERATIONS = ("identity", *GEOMETRIC, *BLENDS, "posterize", "solarize", "autocontrast", "equalize")
 
 
 class Ranges:
@@ -97,5 +99,4 @@ def _recolour(name: str, images: Tensor, strength: Draws, signed: Draws, ranges:
         return colour.autocontrast(images)
     if name == "equalize":
         return colour.equalize(images)
-    operation: Operation = getattr(colour, name)
-    return operation(images, 1 + signed * ranges.factor)
+    return BLENDS[name](images, 1 + signed * ranges.factor)

@@ -22,7 +22,7 @@ from torch.nn.functional import one_hot
 from weft import machine
 from weft.data.augment.mixing import partners
 from weft.data.augment.pipeline import Augmenter
-from weft.data.batch.order import Plan, bucketed, bucketed_stream, in_order, shuffled
+from weft.data.batch.noise import Plan, bucketed, bucketed_stream, in_order, shuffled
 from weft.data.batch.stores import Pixels, pixels_of, token_store
 from weft.data.batch.token_batches import TokenStore, bucket, pad_batch
 from weft.data.config import AugmentConfig, TransformConfig
@@ -129,7 +129,7 @@ def batches(
     workers = min(8, machine.cores()) if workers is None else workers
     if transform is None or isinstance(transform, TransformConfig):
         transform = fit(source, transform, tokenizer)
-    augmenter = Augmenter(augment, seed) if train and augment is not None else None
+    augmenter = Augmenter(augment, seed) if train and augment is not None and augment.random else None
     assemble, lengths = _assembler(source, split, transform, augmenter, workers)
     if not train:
         plan = in_order(len(split), batch_size)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.batch.token_batches import TokenStore, pack
-from weft.data.open.bad_rows import refusal
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit, Split
-from weft.data.read.cache import Cache, digest
+from weft.data.read.cache import Cache, Tensors, digest
 from weft.data.read.decode import BadImage
+from weft.data.sources.table import refusal
 from weft.data.transform.transforms import ImageTransform, TextTransform
 
 VERSION = "2"  # raise it when the same transform would give other tensors
@@ -37,10 +37,10 @@ def pixels_of(source: Source, split: Split, transform: ImageTransform, workers: 
 
 def pixel_store(source: Source, split: MemorySplit, transform: ImageTransform, workers: int) -> Tensor:
     """All images of the split's table as `transform` makes them, uint8."""
-    if isinstance(split.table.inputs, np.ndarray):
-        return decode_all(split, transform, workers)  # not encoded: as quick to make as to load
     recipe = f"{transform.size} {transform.channels} {transform.crop} {transform.max_pixels}"
     key = _key(source, split, "pixels", recipe)
+    if key not in source.stores and isinstance(split.table.inputs, np.ndarray):
+        source.stores[key] = decode_all(split, transform, workers)  # not encoded: as quick to make as to load
     if key not in source.stores:
         about = f"images of {source.name}, {split.table.name}, at {transform.size} px"
         built = Cache().get(key, about, lambda: {"pixels": decode_all(split, transform, workers)})
@@ -65,6 +65,12 @@ def token_store(source: Source, split: MemorySplit, transform: TextTransform) ->
         source.stores[key] = TokenStore(**{name: tensor.numpy() for name, tensor in loaded.items()})
     store: TokenStore = source.stores[key]
     return store
+
+
+def made_once(source: Source, kind: str, about: str, build: Callable[[], Tensors], *recipe: bytes | str) -> Tensors:
+    """What `build` makes of a source, from the cache if it was made before; `recipe` is all that decides it beside the
+    files, and `about` says what it is, for listings."""
+    return Cache().get(digest(kind, VERSION, source.fingerprint, *recipe), about, build)
 
 
 def _key(source: Source, split: MemorySplit, kind: str, recipe: str) -> str:
@@ -149,6 +155,8 @@ def decode_all(split: MemorySplit, transform: ImageTransform, workers: int) -> T
         store[torch.from_numpy(good[chunk])] = pixels.rows(chunk, None)[0]
         left = (time.perf_counter() - started) * (len(chunks) - 1)
         if number == 0 and left > WORTH_SAYING:
-            sentence = f"decoding {len(good):,} images, once; they are kept in the cache: about {left:.0f} s"
+            arrays = isinstance(table.inputs, np.ndarray)
+            what, where = ("preparing", "in memory") if arrays else ("decoding", "in the cache")
+            sentence = f"{what} {len(good):,} images, once; they are kept {where}: about {left:.0f} s"
             print(sentence, file=sys.stderr, flush=True)
     return store

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from weft.data.batch import noise
 from weft.data.batch.loader import Batches
-from weft.data.batch.order import bucketed, in_order
+from weft.data.batch.noise import bucketed, in_order
 from weft.data.batch.token_batches import bucket
 from weft.data.corpus.masking import UNASKED, Masking
 from weft.data.corpus.sequences import Row, Sequences

@@ -1,1 +1,1 @@
-"""From a path or a name to splits of examples with targets: labels, held-out rows, groups, bad rows."""
+"""From a path or a name to splits of examples with targets: labels, held-out rows, groups."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.config import Task
+from weft.data.sources.table import as_number, missing, word
 from weft.errors import WeftError
 
+if TYPE_CHECKING:
+    from weft.data.open.source import Source
+
 MANY = 100  # more distinct integers than this are quantities, not classes
-MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "<na>", "#n/a", "#na"}
-"""What people and programs write, in capitals or not, where a label is missing: pandas' words for it."""
+UNEVEN = 10  # times as many rows as the rarest class has, at which weights are offered
 NARROW = 1e3
 """float32 rounds by 6e-8 of a number: of targets this many deviations from zero, by less than 1e-4 of a deviation."""
 
@@ -112,11 +115,6 @@ def decide(values: Iterable[Any], rows: int, names: list[str] | None, task: Task
     return replace(found, padded=tuple(sorted(_padded(values))))
 
 
-def missing(value: Any) -> bool:
-    """Whether a raw label says that there is none."""
-    return word(value).casefold() in MISSING
-
-
 def wide(numbers: NDArray[Any]) -> bool:
     """Whether targets need float64 until they are centred: they lie far from zero for how little they differ."""
     numbers = np.asarray(numbers, dtype=np.float64)
@@ -143,25 +141,6 @@ def _withheld(numbers: NDArray[Any]) -> bool:
     return len(numbers) > 3 and bool((numbers == np.arange(-1, len(numbers) - 1)).all())
 
 
-def word(value: Any) -> str:
-    """A raw label as the name of its class: 3, 3.0 and "3" are one. Nothing, and what is no number, has no name."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip().removeprefix("\ufeff")  # which marks the beginning of a file that was put behind another
-
-
-def as_number(value: Any) -> float:
-    """A raw label as a number; NaN where it is none."""
-    if isinstance(value, str) and "_" in value:  # which Python reads as 1_000
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
 def _infinite(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isinf(value)
 
@@ -185,3 +164,15 @@ def _task(names: list[str], asked: Task | None) -> Task:
     if asked == "binary" and len(names) != 2:
         raise WeftError(f"the target has {len(names):,} classes, and --task binary is for 2; use --task classes")
     return asked or ("binary" if len(names) == 2 else "classes")
+
+
+def uneven(source: Source) -> Iterator[str]:
+    """An offer of class weights where the commonest class has many times the training rows of the rarest."""
+    if source.task not in ("classes", "binary"):
+        return
+    counts = np.bincount(source.splits["train"].targets.astype(np.int64), minlength=len(source.classes))
+    if counts.min() == 0 or counts.max() < UNEVEN * counts.min():
+        return
+    most, least = source.classes[int(counts.argmax())], source.classes[int(counts.argmin())]
+    times = counts.max() // counts.min()
+    yield f"{most!r} has {times:,} times the rows of {least!r}: --class-weights balanced would weigh them alike"

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from weft.data.batch import noise
 from weft.data.config import Modality, SourceConfig, Task
-from weft.data.open.bad_rows import Ledger, blank_rows, examine
 from weft.data.open.groups import sentence_cut, text_groups
-from weft.data.open.labels import Labels, as_number, decide, is_padded, look_alikes, word
+from weft.data.open.labels import Labels, decide, is_padded, look_alikes
 from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, draw_rows, stream_cut
 from weft.data.read.cache import digest
 from weft.data.sources.find import read
-from weft.data.sources.table import Reading, Shards, Table
+from weft.data.sources.table import Ledger, Reading, Shards, Table, as_number, blank_rows, examine, word
 from weft.errors import WeftError
 from weft.terminal import whole
 
@@ -39,7 +38,7 @@ class Source:
     config: SourceConfig
     columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
     stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
-    held_out: bool = False  # whether the reporting rows were cut off by seed, for want of a split of their own
+    held_out: bool = False  # whether the test rows were cut off by seed, for want of a split of their own
     target: str | None = None  # the column of the labels
     spare: tuple[str, ...] = ()  # columns that are used for nothing
     bad: list[tuple[str, str]] = field(default_factory=list)  # rows that were left out: place, and why
@@ -48,6 +47,10 @@ class Source:
     def fingerprint(self) -> str:
         """A digest of all that was read: equal for equal content, wherever it lies."""
         return digest(*(part for item in sorted(self.files.items()) for part in item))
+
+    def count(self, role: str) -> int:
+        """The rows of a split."""
+        return len(self.splits[role])
 
     def require(self, fingerprint: str, files: dict[str, str] | None = None) -> None:
         """Refuse to go on with a source that has changed since `fingerprint` (and its `files`) were recorded."""
@@ -110,7 +113,7 @@ class Opening:
         self.emptied: dict[str, int] = {}  # class -> its rows, where all of them are bad
 
     def cut(self) -> bool:
-        """Give the rows their roles; returns whether the reporting rows had to be held out."""
+        """Give the rows their roles; returns whether the test rows had to be held out."""
         roles = assign(self.reading.tables, self._labelled())
         self.notes += roles.notes
         self.splits = self._splits(roles)

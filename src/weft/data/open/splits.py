@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from weft.data.batch import noise
 from weft.data.config import Modality
-from weft.data.open.bad_rows import examine, refusal
 from weft.data.open.labels import Labels
-from weft.data.sources.table import Inputs, Shards, Table
+from weft.data.sources.table import Inputs, Shards, Table, examine, refusal
 from weft.errors import WeftError
 from weft.terminal import whole
 

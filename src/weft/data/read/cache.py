@@ -43,7 +43,8 @@ class Entry:
 
 
 class Filling:
-    """The seconds that this process has spent on making entries: what is made once is not charged to a run's time."""
+    """The seconds that this process has spent on making entries, or on waiting for others that did: what is made once
+    is not charged to a run's time."""
 
     def __init__(self) -> None:
         self.seconds, self._deep = 0.0, False
@@ -77,17 +78,17 @@ class Cache:
         path = self.folder / f"{key}{_ENDING}"
         if (found := _load(path)) is not None:
             return found
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with self._lock(key):
-                if (found := _load(path)) is None:  # nobody made it while we waited
-                    with FILLING.counted():
+        with FILLING.counted():  # also while somebody else makes it
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with self._lock(key):
+                    if (found := _load(path)) is None:  # nobody made it while we waited
                         found = build()
                         self._store(path, found, about)
-                return found
-        except OSError as error:
-            warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)
-            return build()
+                    return found
+            except OSError as error:
+                warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)
+                return build()
 
     def entries(self) -> list[Entry]:
         """All entries, the least recently used first."""

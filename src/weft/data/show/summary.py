@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from weft.data.config import TransformConfig
-from weft.data.open.bad_rows import refusal
+from weft.data.open.labels import uneven
 from weft.data.open.source import Source
 from weft.data.open.splits import Split, spread
 from weft.data.read.decode import BadImage, decode
@@ -21,16 +23,16 @@ from weft.data.show.suspicions import (
     ROWS,
     Looks,
     contradictions,
-    difference_hash,
     near_duplicates,
     odd_labels,
+    small_copies,
     text_features,
-    thumbnail,
 )
-from weft.data.transform.fit import fit
+from weft.data.sources.table import refusal
+from weft.data.transform.fit import LARGE, SMALL, fit
 from weft.data.transform.transforms import TextTransform
 
-CHUNK = 2048  # examples looked at together
+CHUNK, GROUP = 2048, 16  # examples that are read, and that a thread looks at, together
 SAMPLE = 2000  # texts whose tokens are counted
 FEW = 5  # rows named in a sentence
 BARS = "▁▂▃▄▅▆▇█"
@@ -82,7 +84,7 @@ def summarize(source: Source) -> Summary:
     looked = {name: _look(split) for name, split in source.splits.items()}
     shared: dict[tuple[str, str], int] = {}
     measures = measured(source, looked)
-    warnings = list(unfit(source, measures))
+    warnings = [*unfit(source, measures), *uneven(source)]
     names = list(looked)
     for at, later in enumerate(names):
         for earlier in names[:at]:
@@ -131,6 +133,11 @@ def unfit(source: Source, measures: list[Measure]) -> Iterator[str]:
         if other := sum(size != (side, side) for size in zip(widths, heights, strict=True)):
             are = f"{other:,} of {len(widths):,} training pictures are not {side} × {side}"
             yield f"{are} and would be resized; --img-size sets another side"
+        if side > SMALL:
+            yield (
+                f"a network that is named gets pictures of {side} px; the one that `weft train` chooses itself gets "
+                f"{SMALL} px, or {min(side, LARGE)} px in runs of twenty minutes; --img-size sets another side"
+            )
     for measure in measures if source.modality in {"text", "pair"} else ():
         if longer := sum(length > measure.mark for length in measure.values):
             share, whole = longer / len(measure.values), int(np.quantile(measure.values, 0.95))
@@ -149,7 +156,10 @@ def near_duplicate_note(
         return
     pairs = near_duplicates(mine, theirs)
     if pairs is None:
-        yield f"{later} and {earlier} have too many pictures to look for near-duplicates"
+        yield (
+            f"{later} and {earlier} have too many pictures to look for near-duplicates: show a folder with some of "
+            "them to have these looked at"
+        )
         return
     pairs = [(a, b) for a, b in pairs if not same[a]]
     if pairs:
@@ -176,7 +186,8 @@ def label_notes(source: Source, name: str, look: Look) -> Iterator[str]:
     if odd:
         listed = [f"{called(int(chosen[row]))}, among {target_name(source, label)}" for row, label in odd[:FEW]]
         more = f" and {len(odd) - FEW} more" if len(odd) > FEW else ""
-        yield f"{len(odd):,} labels of {name} to look at, as all like rows have another: {'; '.join(listed)}{more}"
+        labels = "1 label" if len(odd) == 1 else f"{len(odd):,} labels"
+        yield f"{labels} of {name} to look at, as all like rows have another: {'; '.join(listed)}{more}"
 
 
 def features_of(source: Source, name: str, look: Look, chosen: NDArray[np.int64]) -> Any:
@@ -221,7 +232,9 @@ def _look(split: Split) -> Look:
     with ThreadPoolExecutor() as pool:
         for chunk, inputs, values in _chunks(split):
             prints += [fingerprint(raw) for raw in inputs]
-            seen += list(pool.map(lambda pair: _seen(split, *pair), zip(chunk.tolist(), inputs, strict=True)))
+            pairs = list(zip(chunk.tolist(), inputs, strict=True))
+            groups = [pairs[start : start + GROUP] for start in range(0, len(pairs), GROUP)]
+            seen += [each for found in pool.map(partial(_seen, split), groups) for each in found]
             targets.append(values)
     looks = None
     if seen and seen[0][1] is not None:
@@ -235,17 +248,22 @@ def _chunks(split: Split) -> Iterator[tuple[NDArray[np.int64], Any, NDArray[Any]
         yield chunk, *split.read(chunk)
 
 
-def _seen(split: Split, example: int, raw: Any) -> tuple[tuple[int, ...], Any]:
-    """The size of an input and, of a picture, its hash and thumbnail."""
-    if isinstance(raw, np.ndarray) and raw.ndim < 3:
-        return raw.shape[-2:], None
-    if not isinstance(raw, bytes | np.ndarray):
-        return tuple(len(text) for text in ((raw,) if isinstance(raw, str) else raw)), None
+def _seen(split: Split, rows: list[tuple[int, Any]]) -> list[tuple[tuple[int, ...], Any]]:
+    """The size of each input, by its number, and of a picture its hash and thumbnail."""
+    kind = rows[0][1]
+    if isinstance(kind, np.ndarray) and kind.ndim < 3:
+        return [(raw.shape[-2:], None) for _, raw in rows]
+    if not isinstance(kind, bytes | np.ndarray):
+        return [(tuple(len(text) for text in ((raw,) if isinstance(raw, str) else raw)), None) for _, raw in rows]
+    images = [_image(split, *row) for row in rows]
+    return [(tuple(image.shape[1:]), copy) for image, copy in zip(images, small_copies(images), strict=True)]
+
+
+def _image(split: Split, example: int, raw: Any) -> Tensor:
     try:
-        image = decode(raw) if isinstance(raw, bytes) else torch.as_tensor(raw)
+        return decode(raw) if isinstance(raw, bytes) else torch.as_tensor(raw)
     except BadImage as error:
         raise refusal(split.place(example), str(error)) from error
-    return tuple(image.shape[1:]), (difference_hash(image), thumbnail(image))
 
 
 def _sizes(sizes: list[tuple[int, ...]], modality: str) -> str:

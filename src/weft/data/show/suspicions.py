@@ -6,7 +6,7 @@ finds candidates; a grey copy of 16 × 16 confirms them, since plain or tiny pic
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,17 +26,34 @@ ROWS = 4000  # rows whose neighbours are looked for
 Thumbnails = NDArray[np.uint8]  # (n, 256)
 
 
-def thumbnail(image: Tensor) -> NDArray[np.uint8]:
-    """(16 × 16,) grey levels of an image (channels, height, width) uint8."""
-    grey = image[:3].float().mean(0)[None, None]
-    return interpolate(grey, size=(16, 16), mode="area")[0, 0].round().to(torch.uint8).flatten().numpy()
+def small_copies(images: list[Tensor]) -> list[tuple[int, NDArray[np.uint8]]]:
+    """The difference hash and the grey copy of images (channels, height, width) uint8, those of one size together."""
+    found: dict[int, tuple[int, NDArray[np.uint8]]] = {}
+    for numbers in by_size(images):
+        grey = torch.stack([images[number][:3] for number in numbers]).float().mean(1, keepdim=True)
+        pairs = zip(difference_hashes(grey), thumbnails(grey), strict=True)
+        found |= dict(zip(numbers, pairs, strict=True))
+    return [found[number] for number in range(len(images))]
 
 
-def difference_hash(image: Tensor) -> int:
-    """64 bits that change little where a picture was scaled, compressed or brightened."""
-    grey = interpolate(image[:3].float().mean(0)[None, None], size=(8, 9), mode="area")[0, 0]
-    bits = (grey[:, 1:] > grey[:, :-1] + 0.5).flatten().numpy()
-    return int.from_bytes(np.packbits(bits).tobytes(), "little")
+def by_size(images: list[Tensor]) -> list[list[int]]:
+    """The numbers of the images of each size."""
+    groups = defaultdict(list)
+    for number, image in enumerate(images):
+        groups[image.shape].append(number)
+    return list(groups.values())
+
+
+def thumbnails(grey: Tensor) -> Thumbnails:
+    """Grey levels of images (n, 1, height, width)."""
+    return interpolate(grey, size=(16, 16), mode="area").round().to(torch.uint8).flatten(1).numpy()
+
+
+def difference_hashes(grey: Tensor) -> list[int]:
+    """64 bits each that change little where a picture was scaled, compressed or brightened."""
+    small = interpolate(grey, size=(8, 9), mode="area")[:, 0]
+    bits = (small[:, :, 1:] > small[:, :, :-1] + 0.5).flatten(1).numpy()
+    return [int.from_bytes(line.tobytes(), "little") for line in np.packbits(bits, axis=1)]
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def order_of(shapes: Sequence[Shape], channels: int | None = None, first: int = 
         if len(shape) not in (2, 3) or 0 in shape or not (found := orders_of(shape, channels)):
             raise WeftError(
                 f"image {row} has the shape {shape}, which is none of (height, width), (height, width, channels) and "
-                "(channels, height, width)"
+                "(channels, height, width); bring all images into one of these forms"
             )
         if not possible & found:
             raise WeftError(f"image {row}, of shape {shape}, has its channels {found.pop()}, unlike those before it")

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from weft.data.open.labels import as_number
 from weft.data.sources.columns import Columns
-from weft.data.sources.table import Inputs, Table
+from weft.data.sources.table import Inputs, Table, as_number
 
 
 def arrow_table(table: pa.Table, columns: Columns, place: Callable[[int], str], faults: dict[int, str]) -> Table:
@@ -66,12 +65,12 @@ def pixels_in(cell: bytes) -> bytes | NDArray[np.uint8]:
 
 
 def raw_labels(table: pa.Table, target: str | None) -> NDArray[Any] | None:
-    """The labels as numbers or words; a missing number is NaN, a missing word None."""
+    """The labels as numbers or words, true and false among these; a missing number is NaN, a missing word None."""
     if target is None or target not in table.column_names:
         return None
     column = _plain(table.column(target))
     if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
+        column = column.cast(pa.string())
     values = column.to_numpy()
     return values if values.dtype.kind in "iufO" else values.astype(np.int64)
 

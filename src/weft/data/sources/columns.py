@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from weft.errors import WeftError, nearest
 
 TARGETS = ("label", "labels", "target", "class")
 TEXTS = ("text", "sentence", "content", "review", "document", "body")
+FEW, TIMES = 100, 5  # different words that are classes, at most, and rows of each that there must be
 GROUPS = ("group", "group_id", "title", "document_id", "patient_id")
 PAIRS = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("question", "sentence"),
@@ -48,8 +50,18 @@ class Columns:
         return [*self.inputs, *extra]
 
 
-def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
-    """Read the meaning off names, types and the metadata that `datasets` writes; `config` has the last word."""
+Variety = Callable[[str], tuple[int, int]]  # of a column: different values, and values
+
+
+def variety(column: pa.ChunkedArray) -> tuple[int, int]:
+    """Different values, and values, of a column."""
+    found = column.drop_null()
+    return len(found.unique()), len(found)
+
+
+def columns_of(schema: pa.Schema, config: SourceConfig, where: str, values: Variety) -> Columns:
+    """Read the meaning off names, types and the metadata that `datasets` writes, and off `values` where these do not
+    tell what is to be predicted; `config` has the last word."""
     name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
     if count != 1:
         fault = (
@@ -68,6 +80,9 @@ def columns_of(schema: pa.Schema, config: SourceConfig, where: str) -> Columns:
             )
     names, notes = class_names(schema)
     target = None if config.task == "none" else config.target or _guess_target(kinds, names, where)
+    if target is None and config.task != "none" and (found := _few_words(kinds, config, values)):
+        target, count = found
+        notes.append(f"the column {target!r}, which has {count} different words, is taken for the target (--target)")
     if target is not None and kinds[target] not in {"text", "number"}:
         raise WeftError(
             f"{where}: the column {target!r} holds {_said(schema.field(target).type)}, which is no label; "
@@ -158,6 +173,18 @@ def _guess_target(kinds: dict[str, str], names: dict[str, list[str]], where: str
     return None
 
 
+def _few_words(kinds: dict[str, str], config: SourceConfig, values: Variety) -> tuple[str, int] | None:
+    """The one column of words that repeat, beside an image or a text that does not, and how many different ones."""
+    if config.inputs is not None or set(kinds.values()) - {"text", "image"}:
+        return None
+    words = [name for name, kind in kinds.items() if kind == "text" and name.lower() not in {*GROUPS, *TEXTS}]
+    if any({*pair} <= {*kinds} for pair in PAIRS):
+        return None
+    found = {name: values(name) for name in words}
+    few = [name for name, (distinct, rows) in found.items() if 2 <= distinct <= FEW and distinct * TIMES <= rows]
+    return (few[0], found[few[0]][0]) if len(few) == 1 and len(kinds) == 2 else None
+
+
 def _guess_inputs(kinds: dict[str, str], wish: tuple[str, ...] | None, where: str) -> tuple[Modality, tuple[str, ...]]:
     of_kind = {kind: [name for name in wish or kinds if kinds.get(name) == kind] for kind in set(kinds.values())}
     if len(images := of_kind.get("image", [])) == 1:
@@ -167,7 +194,10 @@ def _guess_inputs(kinds: dict[str, str], wish: tuple[str, ...] | None, where: st
     numbers = of_kind.get("number", []) or of_kind.get("list", [])
     if numbers and not of_kind.get("text"):
         return "vector", tuple(numbers)
-    raise WeftError(f"{where}: which columns are the input? Choose with --inputs: {', '.join(kinds)}")
+    raise WeftError(
+        f"{where}: which columns are the input? Choose with --inputs: {', '.join(kinds)} (and what is to be predicted "
+        "with --target)"
+    )
 
 
 def _guess_texts(texts: list[str], wish: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -20,12 +20,11 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from weft.data.config import SourceConfig
-from weft.data.open.labels import as_number, missing
 from weft.data.read.cache import digest_files
 from weft.data.sources.arrow import arrow_table
-from weft.data.sources.columns import Columns, columns_of
+from weft.data.sources.columns import Columns, columns_of, variety
 from weft.data.sources.encoding import encoding_of
-from weft.data.sources.table import Reading, Table, leading, regular_files, split_names
+from weft.data.sources.table import Reading, Table, as_number, leading, missing, regular_files, split_names
 from weft.errors import WeftError
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
@@ -67,7 +66,8 @@ def read_delimited(path: Path, config: SourceConfig) -> Reading:
     texts = {file: _read(file) for file in files}
     splits = split_names(files, root)
     first = leading(splits)
-    columns = columns_of(_arrow(texts[first]).schema, config, first.name)
+    table = _arrow(texts[first])
+    columns = columns_of(table.schema, config, first.name, lambda name: variety(table.column(name)))
     tables = {split: _table([(file, texts[file]) for file in members], columns) for split, members in splits.items()}
     notes = [*columns.notes, *(note for lines in texts.values() for note in lines.notes)]
     notes += [f"{', '.join(file.name for file in others[:3])}: left out, as there are tables beside"] if others else []
@@ -291,6 +291,8 @@ def _column(cells: list[Any], commas: bool) -> pa.Array:
         ]
         some = any(cell is not None for cell in lists)
         return pa.array(lists, pa.list_(pa.float32())) if some else pa.nulls(len(cells))
+    if given and all(isinstance(cell, bool) for cell in given):
+        return pa.array([cell if isinstance(cell, bool) else None for cell in cells], pa.bool_())
     for read in (as_number, _with_comma) if commas else (as_number,):
         numbers = [read(cell) for cell in given]
         right = sum(number == number or str(cell).lower() == "nan" for cell, number in zip(given, numbers, strict=True))

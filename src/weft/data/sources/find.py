@@ -17,7 +17,7 @@ from weft.data.read.cache import digest
 from weft.data.read.decode import ENDINGS as IMAGES
 from weft.data.sources import delimited, idx
 from weft.data.sources.arrow import arrow_table
-from weft.data.sources.columns import columns_of
+from weft.data.sources.columns import columns_of, variety
 from weft.data.sources.image_folder import read_image_folder
 from weft.data.sources.parquet import read_parquet
 from weft.data.sources.pydocs import read_pydocs
@@ -145,7 +145,11 @@ def read_hub(name: str, config: SourceConfig) -> Reading:
 def from_datasets(found: Any, name: str, config: SourceConfig) -> Reading:
     """A `DatasetDict` as a reading."""
     first = next(iter(found.values()))
-    columns = columns_of(first.features.arrow_schema, config, name)
+
+    def values(column: str) -> tuple[int, int]:
+        return variety(first.with_format("arrow")[:][column])
+
+    columns = columns_of(first.features.arrow_schema, config, name, values)
     tables = {}
     for split, dataset in found.items():
         table = dataset.with_format("arrow")[:]

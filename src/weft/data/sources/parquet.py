@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weft.data.config import SourceConfig
-from weft.data.open.labels import missing
 from weft.data.read.cache import digest_files
 from weft.data.sources.arrow import raw_inputs, raw_labels
-from weft.data.sources.columns import Columns, columns_of
-from weft.data.sources.table import Block, Reading, Shards, Table, join, leading, regular_files, split_names
+from weft.data.sources.columns import Columns, columns_of, variety
+from weft.data.sources.table import Block, Reading, Shards, Table, join, leading, missing, regular_files, split_names
 from weft.errors import WeftError
 
 
@@ -26,7 +25,8 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
     root = path if path.is_dir() else path.parent
     files = regular_files(path, ".parquet")
     splits = split_names(files, root)
-    columns = columns_of(_schema(leading(splits)), config, leading(splits).name)
+    first = leading(splits)
+    columns = columns_of(_schema(first), config, first.name, lambda name: _variety(first, name))
     large = sum(file.stat().st_size for file in files) > config.memory
     stream = large if config.stream is None else config.stream
     tables: dict[str, Table | Shards] = {}
@@ -36,6 +36,12 @@ def read_parquet(path: Path, config: SourceConfig) -> Reading:
     content, notes = digest_files(files, root), list(columns.notes)
     told = (columns.names, columns.features, notes, columns.target, columns.spare)
     return Reading(columns.modality, tables, content, *told)
+
+
+def _variety(file: Path, name: str) -> tuple[int, int]:
+    """Different values, and values, of a column in the first row group of a file."""
+    with pq.ParquetFile(file) as opened:
+        return variety(opened.read_row_group(0, [name]).column(name)) if opened.num_row_groups else (0, 0)
 
 
 class ParquetShards:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +19,8 @@ from weft.data.sources.arrow import pixels_in
 from weft.data.sources.columns import PAIRS, TEXTS
 from weft.data.sources.delimited import ENDINGS as DELIMITED
 from weft.data.sources.delimited import Lines, number_in, read_lines
-from weft.errors import WeftError, brief_list
+from weft.errors import WeftError
+from weft.terminal import brief_list
 
 ENDINGS = (".parquet", *(ending for ending in DELIMITED if ending != ".txt"))
 FILES = ("image", "path", "file", "filename", "file_name", "image_path")  # columns that name pictures
@@ -159,17 +162,46 @@ def parquet_names(file: Path) -> list[str]:
         raise WeftError(f"{file} is not a readable Parquet file ({error}); write or fetch it anew") from error
 
 
-def ending_of(first: str, wanted: Wanted) -> str | None:
-    """The ending that text with this first line would have as a file, if the line names the network's columns."""
-    columns = set(wanted.columns)
+BETWEEN = ((".csv", ","), (".tsv", "\t"), (".csv", ";"))  # endings of tables, and what parts their cells
+NAME = re.compile(r"[^\W\d][\w.-]*")  # as columns are called
+
+
+def ending_of(seen: Sequence[str], wanted: Wanted) -> str | None:
+    """The ending that text with these first lines would have as a file, if it is a table: the first line names the
+    network's columns, or the second has as many cells as the first has names. Then the table lacks what is needed."""
+    columns, first = set(wanted.columns), seen[0] if seen else ""
     if not columns:
         return None
     if first.lstrip().startswith("{"):
         try:
-            return ".jsonl" if columns <= set(json.loads(first)) else None
+            return ".jsonl" if isinstance(json.loads(first), dict) else None
         except (ValueError, RecursionError):
             return None
-    for ending, between in ((".csv", ","), (".tsv", "\t"), (".csv", ";")):
+    for ending, between in BETWEEN:
         if columns <= {cell.strip().strip('"') for cell in first.strip().split(between)}:
             return ending
+    for ending, between in BETWEEN:
+        names = names_in(first, between)
+        pair = wanted.modality == "pair" and between == "\t" and len(names) == 2  # as such texts are written themselves
+        if names and not pair and len(seen) > 1 and cells_in(seen[1], between) == len(names):
+            return ending
     return None
+
+
+def cells_in(line: str, between: str) -> int:
+    try:
+        return len(next(csv.reader([line], delimiter=between), []))
+    except csv.Error:  # a cell of more letters than any has
+        return 0
+
+
+def is_header(line: str) -> bool:
+    """Whether a line may name the columns of a table."""
+    return any(names_in(line, between) for _, between in BETWEEN)
+
+
+def names_in(line: str, between: str) -> list[str]:
+    """The different names, two at least, that a line consists of; none where it is anything else."""
+    names = [cell.strip('"') for cell in line.strip().split(between)]
+    fine = len(names) > 1 and len(set(names)) == len(names) and all(map(NAME.fullmatch, names))
+    return names if fine else []

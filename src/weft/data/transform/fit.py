@@ -13,13 +13,12 @@ import numpy as np
 import torch
 
 from weft import machine
-from weft.data.batch.stores import VERSION, StoredPixels, pixels_of
+from weft.data.batch.stores import StoredPixels, made_once, pixels_of, token_store
 from weft.data.config import TransformConfig
-from weft.data.open.bad_rows import refusal
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit, Split, spread
-from weft.data.read.cache import Cache, digest
 from weft.data.read.decode import BadImage, header
+from weft.data.sources.table import refusal
 from weft.data.transform.tokenizer import Tokenizer, train_tokenizer
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform, fields
 
@@ -29,6 +28,7 @@ SAMPLE = 10_000
 LETTERS = 10_000_000
 """Characters that a vocabulary is learnt from; ten million take some seconds and settle its 8,000 commonest pieces."""
 DEFAULT_SIZE = 128  # at most, of images that differ in size
+SMALL, LARGE = 32, 64  # px, at most, of images for a network that a run chooses itself: in short runs, in long ones
 HEADERS = 1000  # images whose sizes stand for all
 COMMON = 0.8  # share of the images that must be of one size for it to be the side
 TEXTS, COVERED, SHORTEST, LONGEST = 2000, 0.95, 16, 256  # texts looked at, share that fits, bounds of the length
@@ -73,9 +73,9 @@ def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
         found = json.dumps(asdict(_fit_image(source, config))).encode()
         return {"json": torch.frombuffer(bytearray(found), dtype=torch.uint8)}
 
-    key = digest("fit", VERSION, source.fingerprint, train.rows.tobytes(), repr(config))
-    stored = json.loads(Cache().get(key, f"sizes and statistics of {source.name}", build)["json"].numpy().tobytes())
-    return ImageTransform(**fields(stored))
+    about, recipe = f"sizes and statistics of {source.name}", (train.rows.tobytes(), repr(config))
+    stored = made_once(source, "fit", about, build, *recipe)["json"]
+    return ImageTransform(**fields(json.loads(stored.numpy().tobytes())))
 
 
 def _fit_image(source: Source, config: TransformConfig) -> ImageTransform:
@@ -101,8 +101,7 @@ def image_shapes(source: Source) -> Counter[Shape]:
     def build() -> dict[str, torch.Tensor]:
         return {"shapes": torch.tensor([[*shape, count] for shape, count in _image_shapes(train).items()])}
 
-    key = digest("shapes", VERSION, source.fingerprint, train.rows.tobytes())
-    stored = Cache().get(key, f"sizes of {source.name}", build)["shapes"]
+    stored = made_once(source, "shapes", f"sizes of {source.name}", build, train.rows.tobytes())["shapes"]
     return Counter({(channels, height, width): count for channels, height, width, count in stored.tolist()})
 
 
@@ -129,14 +128,54 @@ def fitting_side(shapes: Counter[Shape]) -> int:
 
 def size_note(source: Source, transform: ImageTransform) -> list[str]:
     """A sentence about images of other sizes than that of the network's, if there are any."""
-    shapes = image_shapes(source)
-    other = sum(count for shape, count in shapes.items() if shape[1:] != (transform.size, transform.size))
-    if not other:
-        return []
-    sides = [side for shape in shapes for side in shape[1:]]
-    seen = f"{other:,} of {shapes.total():,} looked at"
-    span = f"{min(sides)} to {max(sides)} px"
-    return [f"images of {transform.size} px: {seen} are of other sizes, {span}, and are resized (--img-size)"]
+    others = other_sizes(image_shapes(source), transform.size)
+    return [f"images of {transform.size} px: {others}, and are resized (--img-size)"] if others else []
+
+
+def other_sizes(shapes: Counter[Shape], side: int) -> str:
+    """How many images are not squares of this side, in words; empty where all are."""
+    other = sum(count for shape, count in shapes.items() if shape[1:] != (side, side))
+    sides = [one for shape in shapes for one in shape[1:]]
+    seen = f"{other:,} of {shapes.total():,} looked at are of other sizes, {min(sides)} to {max(sides)} px"
+    return seen if other else ""
+
+
+def remarks(source: Source, config: TransformConfig, transform: Transform) -> list[str]:
+    """Sentences about image side and text length where they followed the data; found once for an opened source."""
+    key = f"remarks on {config}"
+    if key not in source.stores:
+        source.stores[key] = list(_remarks(source, config, transform))
+    found: list[str] = source.stores[key]
+    return found
+
+
+def _remarks(source: Source, config: TransformConfig, transform: Transform) -> Iterator[str]:
+    if isinstance(transform, TextTransform):
+        if config.max_length is None:
+            yield length_note(transform.max_length)
+        yield from cut_note(source, transform)
+    elif isinstance(transform, ImageTransform) and config.img_size is None:
+        yield from size_note(source, transform)
+
+
+def length_note(length: int) -> str:
+    """A sentence about the length of texts that `fitting_length` has found."""
+    why = "the most that is taken unasked" if length == LONGEST else f"{100 * COVERED:.0f} % of the training texts fit"
+    return f"texts of up to {length} tokens: {why} (--max-length)"
+
+
+def cut_note(source: Source, transform: TextTransform) -> Iterator[str]:
+    """A sentence about the training texts that are longer than the network, if there are any."""
+    split = source.splits["train"]
+    if not isinstance(split, MemorySplit):  # streamed texts are read when they are needed, and not counted
+        return
+    lengths = token_store(source, split, transform).lengths[split.rows]
+    full = np.flatnonzero(lengths == transform.max_length)  # cut, or just as long
+    longer = transform.tokenizer.encode(list(split.read(full)[0]), transform.max_length + 1) if len(full) else []
+    count = sum(len(ids) > transform.max_length for ids, _ in longer)
+    if count:
+        what, how = ("pairs", ", the longer text first") if source.modality == "pair" else ("texts", "")
+        yield f"{count:,} of {len(split):,} training {what} are longer than {transform.max_length} tokens: cut{how}"
 
 
 def _statistics(source: Source, transform: ImageTransform) -> tuple[tuple[float, ...], tuple[float, ...]]:

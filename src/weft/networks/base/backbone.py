@@ -14,11 +14,10 @@ from weft.networks.base.encoder import TrainedEncoder
 from weft.networks.base.network import Network, check_image, check_segments, check_text, check_vectors, make_head
 from weft.networks.config import ImageTokensConfig, TextTokensConfig, TokenConfig
 from weft.networks.registry import mixer_class
-from weft.nn.blocks import Block, ChannelMLP, MixerContext, make_mixer, takes_mask
+from weft.nn.blocks import Block, ChannelMLP, Layout, MixerContext, make_mixer, takes_mask
 from weft.nn.embeddings import NormAndDrop, PatchEmbed, WordEmbed, positions
 from weft.nn.initialisation import initialise
 from weft.nn.noise import Dropout, number_streams, rising_rates
-from weft.nn.spatial import Layout
 
 
 class TokenNetwork(Network):

@@ -33,8 +33,7 @@ from weft.networks.config import (
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from weft.nn.blocks import MixerContext
-    from weft.nn.spatial import Layout
+    from weft.nn.blocks import Layout, MixerContext
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def block_cost(config: TokenConfig, layout: Layout) -> tuple[int, int]:
 
 def body(config: TokenConfig, grid: tuple[int, ...], extra: int = 0, final_norm: bool = True) -> Iterator[Stage]:
     """Positions, blocks and the norm after them."""
-    from weft.nn.spatial import Layout
+    from weft.nn.blocks import Layout
 
     layout, dim = Layout(grid, extra), config.dim
     tokens = layout.tokens

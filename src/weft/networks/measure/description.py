@@ -18,7 +18,7 @@ from weft.networks.config import ImageConfig, MLPConfig, NetworkConfig, TextConf
 from weft.networks.measure.cost import Stage, stages
 from weft.networks.measure.receptive_field import Field, receptive_field
 from weft.networks.registry import build
-from weft.nn.activations import saved_bytes
+from weft.nn.activations import kept_for_backward
 
 BYTES = 4  # of a float32
 COPIES = 4  # while training with Adam: weight, gradient and two moments
@@ -132,5 +132,6 @@ def activation_bytes(network: Network, example: Tensor) -> int:
 
     On the meta device attention forms its maps, which the fused kernels do not: with attention, an upper bound.
     """
-    # batch norm refuses to train on one example
-    return saved_bytes(lambda: network.train()(torch.cat([example, example])), apart=network.parameters()) // 2
+    with kept_for_backward(apart=network.parameters()) as kept:
+        network.train()(torch.cat([example, example]))  # batch norm refuses to train on one example
+    return sum(kept.values()) // 2

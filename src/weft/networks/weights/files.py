@@ -5,28 +5,25 @@ Nothing here runs code from a checkpoint. A pickle is read only when the caller 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from weft.disk import is_output, parse_object, read_object
+from weft.disk import METADATA, parse_object, read_object
 from weft.errors import WeftError
 from weft.networks.weights.hub import download
+from weft.terminal import brief_list
 
 PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
 INDEX = "model.safetensors.index.json"
 NAMES = ("model.safetensors", "pytorch_model.bin")  # what a folder may hold, the preferred first
 WRAPPERS = ("module.", "_orig_mod.")  # of torch's DataParallel and of torch.compile
-METADATA = "weft"  # where a .safetensors file of weft's own keeps its configuration
-WRITTEN = {"format": "pt", "writer": "weft"}  # metadata of all weights that weft writes
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
         tensors |= read_safetensors(folder / shard)[0]
     lost = sorted(set(where) - set(tensors))
     if lost:
-        raise WeftError(f"the shards in {folder} lack {some(lost)}; download the folder again")
+        raise WeftError(f"the shards in {folder} lack {brief_list(lost, 3)}; download the folder again")
     return tensors
 
 
@@ -96,37 +93,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)})") from None
-
-
-def require_own(weights: Path, *others: Path) -> None:
-    """Refuse to write where weights stand that weft did not write, or files beside them without any."""
-    if weights.name == "model.safetensors" and is_output(weights.parent):
-        return
-    if weights.is_file() and is_own_file(weights):
-        return
-    if found := [path for path in (weights, *others) if path.exists() or path.is_symlink()]:
-        raise WeftError(f"{found[0]} exists and weft did not write it; move it away or choose another place")
-
-
-def is_own_file(weights: Path) -> bool:
-    """Whether weft wrote a file of weights."""
-    try:
-        with safe_open(weights, framework="pt") as file:
-            metadata = file.metadata() or {}
-    except (SafetensorError, OSError):
-        return False
-    return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
-
-
-def serialized(weights: dict[str, Tensor]) -> bytes:
-    """A .safetensors file of weft's. The library writes metadata in another order each time: here it is sorted, so
-    that the same weights are the same bytes."""
-    content = safetensors.torch.save(weights, metadata=WRITTEN)
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    text = json.dumps({"__metadata__": dict(sorted(header.pop("__metadata__").items())), **header}).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def read_npz(path: Path) -> dict[str, Tensor]:
@@ -165,9 +131,3 @@ def named_tensors(content: Any, origin: str) -> dict[str, Tensor]:
 
 def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
-
-
-def some(names: list[str], count: int = 3) -> str:
-    """The first few names, ready for a sentence."""
-    more = f" and {len(names) - count} more" if len(names) > count else ""
-    return ", ".join(names[:count]) + more

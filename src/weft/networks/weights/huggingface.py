@@ -9,7 +9,7 @@ from typing import Any
 from weft.errors import WeftError
 from weft.networks.config import ImageTokensConfig, NetworkConfig, TextTokensConfig
 from weft.networks.weights.files import Checkpoint
-from weft.networks.weights.rules import BATCHED, STACKED, TOKEN, Adapter, Row, row
+from weft.networks.weights.rules import BATCHED, STACKED, TOKEN, Adapter, NoPlace, Row, row
 from weft.networks.weights.timm import is_vit, reads_class_token
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
@@ -145,7 +145,7 @@ def config_json(config: NetworkConfig) -> dict[str, Any]:
     assert isinstance(config, ImageTokensConfig | TextTokensConfig)
     acts = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     if config.act not in acts:
-        raise WeftError(f"transformers has no activation for {config.act!r}; save in weft's own layout")
+        raise NoPlace(f"transformers has no activation for {config.act!r}", "save in weft's own layout")
     fields: dict[str, Any] = {
         "hidden_size": config.dim,
         "num_hidden_layers": config.depth,

@@ -19,12 +19,13 @@ from weft.networks.base.backbone import TokenNetwork
 from weft.networks.base.network import Network, uncompiled
 from weft.networks.config import NetworkConfig
 from weft.networks.weights import cifar, efficientnet_pytorch, google, huggingface, timm
-from weft.networks.weights.files import Checkpoint, first_line, read, some
+from weft.networks.weights.files import Checkpoint, first_line, read
 from weft.networks.weights.own import OWN, is_own
 from weft.networks.weights.packages import Package
 from weft.networks.weights.resizing import resized, stored_layout
 from weft.networks.weights.rules import Adapter, Rule
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout
+from weft.terminal import brief_list
 
 FOREIGN = (  # the first whose marks are found
     *cifar.ADAPTERS,
@@ -98,7 +99,8 @@ def recognised(checkpoint: Checkpoint, network: Network) -> tuple[Adapter, Check
     adapter = layout_of(checkpoint)
     if adapter is None and not checkpoint.tensors.keys() & network.state_dict().keys():
         raise WeftError(
-            f"{checkpoint.origin} is in no layout that weft knows (it begins with {some(sorted(checkpoint.tensors))}); "
+            f"{checkpoint.origin} is in no layout that weft knows (it begins with "
+            f"{brief_list(sorted(checkpoint.tensors), 3)}); "
             f"it reads its own and {', '.join(map(str, FOREIGN))}"
         )
     if adapter is None:
@@ -181,8 +183,8 @@ def check_names(adapter: Adapter, rules: list[Rule], stored: Mapping[str, Tensor
     unused = {name: adapter.extra(name) for name in stored if name not in used}
     surplus = [name for name, kind in unused.items() if kind is None]
     if absent or surplus:
-        lacks = f"lacks {some(absent)}, which the network needs" if absent else ""
-        has = f"has {some(surplus)}, which the network has no place for" if surplus else ""
+        lacks = f"lacks {brief_list(absent, 3)}, which the network needs" if absent else ""
+        has = f"has {brief_list(surplus, 3)}, which the network has no place for" if surplus else ""
         raise WeftError(
             f"{origin} {' and '.join(filter(None, (lacks, has)))}; nothing was loaded: build the network with the "
             "depth and options of the checkpoint, or take another file"
@@ -214,7 +216,7 @@ def check_shapes(tensors: dict[str, Tensor], own: Mapping[str, Tensor], origin: 
     ]
     if wrong:
         raise WeftError(
-            f"{origin} has {some(wrong)}; nothing was loaded: build the network with the checkpoint's sizes"
+            f"{origin} has {brief_list(wrong, 3)}; nothing was loaded: build the network with the checkpoint's sizes"
         )
 
 

@@ -18,8 +18,9 @@ from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import build
-from weft.networks.weights.files import first_line, read_safetensors, some
+from weft.networks.weights.files import first_line, read_safetensors
 from weft.nn.initialisation import seeded
+from weft.terminal import brief_list
 
 Shape = tuple[int, ...]
 UNSTORED = 256 << 20  # bytes that a network may compute for itself, such as a table of positions
@@ -68,7 +69,8 @@ def require_shapes(network: nn.Module, found: dict[str, Shape], path: Path, desc
     if own != found:
         wrong = sorted(name for name in own.keys() | found.keys() if own.get(name) != found.get(name))
         raise WeftError(
-            f"{path} does not hold the weights of the network in {described}: {some(wrong)} differ; restore them"
+            f"{path} does not hold the weights of the network in {described}: {brief_list(wrong, 3)} differ; "
+            "restore them"
         )
 
 
@@ -87,5 +89,7 @@ def fill(module: nn.Module, path: Path) -> None:
     require_shapes(module, {name: tuple(value.shape) for name, value in weights.items()}, path, path.parent)
     odd = [name for name, value in weights.items() if value.is_floating_point() != own[name].is_floating_point()]
     if odd:
-        raise WeftError(f"{path} holds {some(odd)} in {weights[odd[0]].dtype}, which are no weights; restore it")
+        raise WeftError(
+            f"{path} holds {brief_list(odd, 3)} in {weights[odd[0]].dtype}, which are no weights; restore it"
+        )
     module.load_state_dict(weights)

@@ -17,12 +17,13 @@ from weft.networks.base.network import Network
 from weft.networks.config import ImageTokensConfig, NetworkConfig
 from weft.networks.listing import listing
 from weft.networks.registry import REGISTRY, named
-from weft.networks.weights.files import Checkpoint, some
+from weft.networks.weights.files import Checkpoint
 from weft.networks.weights.load import FOREIGN, classes_of, layout_of, plainly_named
 from weft.networks.weights.outline import outline
 from weft.networks.weights.own import OWN
 from weft.networks.weights.resizing import stored_layout
 from weft.networks.weights.rules import Adapter
+from weft.terminal import brief_list
 
 APART, TRIED = 3.0, 16  # times as many parameters, by a head of other classes; networks that are laid out and compared
 HEADS = ("head.", "head_dist.")
@@ -44,12 +45,15 @@ def recognised_config(checkpoint: Checkpoint, model: str = "") -> tuple[str, Net
     count, name, wrong = min(tried) if tried else (0, "", [])
     if not tried or (not model and 2 * count >= len(checkpoint.tensors)):
         raise WeftError(
-            f"{checkpoint.origin} is in no layout that weft knows (it begins with {some(sorted(checkpoint.tensors))}); "
+            f"{checkpoint.origin} is in no layout that weft knows (it begins with "
+            f"{brief_list(sorted(checkpoint.tensors), 3)}); "
             f"it reads its own and {', '.join(map(str, FOREIGN))}"
         )
     what = f"is not of {model}" if model else f"fits no network of weft; the nearest is {name}"
     remedy = "give the --model that it was made for, or leave --model out" if model else "give a file of another one"
-    raise WeftError(f"{checkpoint.origin} {what}: {some(wrong)} {'differs' if count == 1 else 'differ'}; {remedy}")
+    raise WeftError(
+        f"{checkpoint.origin} {what}: {brief_list(wrong, 3)} {'differs' if count == 1 else 'differ'}; {remedy}"
+    )
 
 
 def compared(adapter: Adapter, checkpoint: Checkpoint, size: NetworkConfig) -> tuple[NetworkConfig, list[str]]:

@@ -26,8 +26,9 @@ from weft.networks.config import ImageTokensConfig
 from weft.networks.controls import RandomMixer
 from weft.networks.gmlp import SpatialGate
 from weft.networks.mixer import TokenMLP
+from weft.nn.blocks import Layout
 from weft.nn.embeddings import LearnedPositions
-from weft.nn.spatial import DenseSpatial, Layout, Toeplitz2dSpatial, ToeplitzSpatial
+from weft.nn.spatial import DenseSpatial, Toeplitz2dSpatial, ToeplitzSpatial
 
 Tensors = Mapping[str, Tensor]
 

@@ -19,6 +19,18 @@ from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.weights.files import Checkpoint
 
+
+class NoPlace(WeftError):
+    """Another layout cannot hold a network: for which reason, and what to do instead."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason, remedy)
+        self.reason, self.remedy = reason, remedy
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}"
+
+
 GROUPS = {"{n}": r"(?P<n>\d+)", "{p}": r"(?P<p>weight|bias)", "{rest}": r"(?P<rest>.+)"}
 
 
@@ -121,7 +133,7 @@ class Adapter:
             groups = candidate.match(name)
             if groups is not None:
                 return Rule(name, tuple(part.format(**groups) for part in candidate.foreign), candidate.form)
-        raise WeftError(f"{self} has no place for the network's {name}; use weft's own layout")
+        raise NoPlace(f"{self} has no place for the network's {name}", "use weft's own layout")
 
     def extra(self, name: str) -> str | None:
         """What a tensor that no network here has is, or None if it should not be there."""

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from safetensors.torch import save_file
 from torch import Tensor
 
-from weft.disk import write_bytes
+from weft.disk import METADATA, WRITTEN, require_own, write_bytes
 from weft.errors import WeftError
 from weft.networks.base.network import Network, uncompiled
 from weft.networks.config import NetworkConfig
 from weft.networks.weights import cifar, huggingface, own, timm
-from weft.networks.weights.files import METADATA, PICKLES, WRITTEN, require_own
-from weft.networks.weights.rules import Adapter
+from weft.networks.weights.files import PICKLES
+from weft.networks.weights.rules import Adapter, NoPlace
 
 LayoutName = Literal["weft", "timm", "huggingface", "cifar"]
 
@@ -64,9 +64,9 @@ def foreign_tensors(network: Network, layout: LayoutName) -> dict[str, Tensor]:
     config = network.config
     adapter = next((one for one in LAYOUTS[layout] if one.fits(config) and one.faithful(config)), None)
     if adapter is None:
-        raise WeftError(
-            f"layout {layout!r} has no place for a {config.family} network of this configuration; it holds "
-            f"{', '.join(adapter.holds for adapter in LAYOUTS[layout])}; use layout='weft'"
+        raise NoPlace(
+            f"layout {layout!r} has no place for a {config.family} network of this configuration",
+            f"it holds {', '.join(adapter.holds for adapter in LAYOUTS[layout])}; use layout='weft'",
         )
     tensors: dict[str, Tensor] = {}
     state = network.state_dict()

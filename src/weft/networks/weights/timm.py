@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from weft.errors import WeftError
 from weft.networks.config import ImageConfig, ImageTokensConfig, NetworkConfig, ResNetConfig
 from weft.networks.registry import REGISTRY
 from weft.networks.weights.files import Checkpoint
-from weft.networks.weights.rules import BATCHED, POINT, TOKEN, Adapter, row
+from weft.networks.weights.rules import BATCHED, POINT, TOKEN, Adapter, NoPlace, row
 
 USUAL: dict[str, Any] = {"act": "gelu", "norm_eps": 1e-6}
 FREE = ("num_classes", "img_size", "in_chans")  # what a named size of timm can be created with
@@ -88,7 +87,7 @@ def named_size(config: NetworkConfig) -> str:
     for name, size in REGISTRY.items():
         if isinstance(size, type(config)) and size.num_classes == 1000 and same_shape(size, config):
             return name
-    raise WeftError("timm has no name for a network of this shape; save it to a .safetensors file instead of a folder")
+    raise NoPlace("timm has no name for a network of this shape", "save it to a .safetensors file instead of a folder")
 
 
 def same_shape(size: Any, config: Any) -> bool:

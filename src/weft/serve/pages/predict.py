@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 from typing import Any
 
@@ -13,10 +12,11 @@ from fastapi.responses import Response
 from weft.serve.body import Bodies
 from weft.serve.catalogue import Entry, NotServed
 from weft.serve.descriptions import answers_questions, describe
+from weft.serve.models import Model
 from weft.serve.pages.numbers import whole
 from weft.serve.pages.site import PageRoute, Site
 from weft.serve.predictions import TOP
-from weft.serve.protocols.asking import json_or_plain
+from weft.serve.protocols.asking import answered, json_or_plain
 from weft.serve.refusal import JSON, Refusal
 
 FEW = 300  # networks in a list that is read through; of more, names are typed
@@ -53,21 +53,26 @@ def routes(site: Site) -> APIRouter:
     async def saliency(request: Request, model: str) -> Response:
         from weft.serve.pages.saliency import explain
 
-        if busy.locked():
-            raise Refusal(503, "another answer is being explained; try again in a moment", 2)
-        async with busy, bodies.read(request) as body:
-            network = await site.app.state.models.get(model)
-            content = json_or_plain(network, request, body)
-            raws = content if isinstance(content, list) else network.inputs.listed(content.get("inputs"))[0]
-            if len(raws) != 1:
-                raise Refusal(422, "one input at a time can be explained")
-            network.inputs.is_quick(raws[0])  # measures a picture before it is decoded
-            found = await asyncio.to_thread(explain, network, raws[0])
-        if isinstance(found, bytes):
-            return Response(found, media_type="image/png")
-        return Response(json.dumps({"words": found}), media_type=JSON)
+        network = await site.app.state.models.get(model)
+        async with bodies.read(request) as body:
+            if busy.locked():
+                raise Refusal(503, "another answer is being explained; try again in a moment", 2)
+            async with busy:
+                raw = await asyncio.to_thread(one_input, network, request, body)
+                found = await asyncio.to_thread(explain, network, raw)
+        return Response(found, media_type="image/png") if isinstance(found, bytes) else answered({"words": found})
 
     return router
+
+
+def one_input(network: Model, request: Request, body: bytes) -> Any:
+    """The only input of a request."""
+    content = json_or_plain(network, request, body)
+    raws = content if isinstance(content, list) else network.inputs.listed(content.get("inputs"))[0]
+    if len(raws) != 1:
+        raise Refusal(422, "one input at a time can be explained")
+    network.inputs.is_quick(raws[0])  # measures a picture before it is decoded
+    return raws[0]
 
 
 def chosen(known: list[Entry], name: str) -> Entry | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ def explain(model: Model, raw: Any) -> bytes | list[dict[str, Any]]:
         raise Refusal(422, "only the engine torch can tell what an answer is due to; serve without --engine")
     if model.task == "regression":
         raise Refusal(422, f"{model.name} answers with a number; what a class is due to cannot be asked of it")
-    subject = Subject(model.name, engine.network, engine.card, engine.transform)
+    network = deepcopy(engine.network)  # gradients hook into its layers, and others ask the served one meanwhile
+    subject = Subject(model.name, network, engine.card, engine.transform)
     inputs = engine.transform(model.inputs.prepared(raw))
     batch = explained(subject, Batch(inputs, torch.zeros(1), torch.zeros(1, dtype=torch.long), 1))
     weights = integrated_gradients(batch, STEPS)[0].float()

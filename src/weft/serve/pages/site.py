@@ -25,7 +25,7 @@ from weft.serve.pages.runs.curve_store import CurveStore
 from weft.serve.pages.runs.run_index import RunIndex
 from weft.serve.refusal import Refusal
 
-STATIC = {"page.js": "text/javascript", "page.css": "text/css", "report.js": "text/javascript"}
+STATIC = {"page.js": "text/javascript", "report.js": "text/javascript", "page.css": "text/css", "style.css": "text/css"}
 BADGES = {"finished": "good", "running": "live", "failed": "warn", "unreadable": "warn"}
 
 
@@ -69,6 +69,8 @@ def templates() -> Environment:
 @cache
 def static(name: str) -> str:
     """A file for browsers."""
+    if name == "style.css":
+        return style()
     if name == "report.js":
         return asset(name)
     return files("weft.serve.pages").joinpath("static", name).read_text(encoding="utf-8")
@@ -77,8 +79,7 @@ def static(name: str) -> str:
 @cache
 def versions(name: str) -> str:
     """What changes when a file for browsers does, so that they may keep it."""
-    content = style() if name == "style.css" else static(name)
-    return blake2b(content.encode(), digest_size=4).hexdigest()
+    return blake2b(static(name).encode(), digest_size=4).hexdigest()
 
 
 class PageRoute(APIRoute):
@@ -90,13 +91,18 @@ class PageRoute(APIRoute):
         async def handle(request: Request) -> Response:
             try:
                 return await inner(request)
+            except FileNotFoundError:
+                return refused(request, NotServed("what this page shows was deleted a moment ago; load it again"))
             except (WeftError, Refusal) as error:
-                if "text/html" not in request.headers.get("accept", ""):
-                    raise
-                status = error.status if isinstance(error, Refusal) else 404 if isinstance(error, NotServed) else 422
-                text = (
-                    templates().get_template("error.html.j2").render(status=status, said=brief(error), starting=False)
-                )
-                return HTMLResponse(text, status)
+                return refused(request, error)
 
         return handle
+
+
+def refused(request: Request, error: WeftError | Refusal) -> Response:
+    """A page that says what is wrong, for those who read pages."""
+    if "text/html" not in request.headers.get("accept", ""):
+        raise error
+    status = error.status if isinstance(error, Refusal) else 404 if isinstance(error, NotServed) else 422
+    template, starting = templates().get_template("error.html.j2"), bool(request.app.state.config.data)
+    return HTMLResponse(template.render(status=status, said=brief(error), starting=starting), status)

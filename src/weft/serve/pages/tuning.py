@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -16,60 +13,44 @@ from weft.report.chart import brief as brief_number
 from weft.report.parallel import parallel
 from weft.report.tuning import history, importance_bars
 from weft.serve.catalogue import JOURNAL, Catalogue, Entry
-from weft.serve.pages.comparisons.summaries import is_running
-from weft.serve.pages.runs.run_view import tail
 from weft.serve.pages.site import PageRoute, Site
+from weft.serve.pages.study_folders import Latest, is_running, listed, state
 from weft.studies.tune.trials import stored_searches, summary
 from weft.training.storage.run_folder import RunFolder
 
-KEPT = 8  # searches in memory
 SHOWN = 200  # trials in the table
 
 
 def routes(site: Site) -> APIRouter:
     """/tuning…"""
     router = APIRouter(route_class=PageRoute, include_in_schema=False)
-    searches = Searches()
+    known = Latest(stamp, searches)
 
     @router.get("/tuning")
-    def listed(request: Request) -> Response:
-        found = [about(entry) for entry in site.catalogue.searches()]
-        found.sort(key=lambda each: -each["changed"])
-        return site.live(request, "searches.html.j2", found=found)
+    def every(request: Request) -> Response:
+        return listed(site, request, "searches.html.j2", site.catalogue.searches(), about)
 
     @router.get("/tuning/{name}")
     def search(name: str, request: Request) -> Response:
         entry = site.catalogue.search(name)
-        log = entry.path / "log.txt"
         return site.live(
-            request, "search.html.j2", entry=entry, running=is_running(entry.path), runs=runs_of(site.catalogue, entry),
-            found=[drawn(each) for each in searches.read(entry)], shown=SHOWN, written=written,
-            log=tail(log) if log.is_file() and not log.is_symlink() else "",
+            request, "search.html.j2", entry=entry, runs=runs_of(site.catalogue, entry), shown=SHOWN, written=written,
+            found=[drawn(each) for each in known.read(entry)], **state(entry),
         )  # fmt: skip
 
     return router
 
 
-class Searches:
-    """The searches that were asked for last: which settings matter takes a second to find out."""
+def stamp(entry: Entry) -> tuple[int, int]:
+    """What changes when a trial begins or ends."""
+    status = entry.file(JOURNAL).stat()
+    return status.st_mtime_ns, status.st_size
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Path, tuple[tuple[int, int], list[dict[str, Any]]]] = OrderedDict()
-        self._lock = threading.Lock()
 
-    def read(self, entry: Entry) -> list[dict[str, Any]]:
-        """What the searches of a folder have found."""
-        status = entry.file(JOURNAL).stat()
-        stamp = status.st_mtime_ns, status.st_size
-        with self._lock:
-            known = self._kept.pop(entry.path, None)
-            if known is None or known[0] != stamp:
-                source, model = asked_of(entry)
-                known = stamp, [summary(each, source, model) for each in stored_searches(entry.path / JOURNAL)]
-            self._kept[entry.path] = known
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return known[1]
+def searches(entry: Entry) -> list[dict[str, Any]]:
+    """What the searches of a folder have found; which settings matter takes a second to find out."""
+    source, model = asked_of(entry)
+    return [summary(each, source, model) for each in stored_searches(entry.path / JOURNAL)]
 
 
 def asked_of(entry: Entry) -> tuple[str, str]:

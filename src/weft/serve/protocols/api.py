@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from weft.serve.body import known_fields, whole_number
 from weft.serve.descriptions import answers_questions, describe
-from weft.serve.models import Model
+from weft.serve.models import Model, Outputs
 from weft.serve.predictions import TOP, ranked, scores, values
-from weft.serve.protocols.asking import INPUT, LABEL, Asking, described, json_or_plain, number, record, refusals, rows
+from weft.serve.protocols.asking import (
+    INPUT,
+    LABEL,
+    Asking,
+    answered,
+    described,
+    json_or_plain,
+    number,
+    record,
+    refusals,
+    rows,
+)
 from weft.serve.refusal import JSON, Refusal
 
 ASK = record(["inputs"], inputs=INPUT, top_k=number(1, default=TOP))
@@ -64,8 +74,7 @@ def routes(asking: Asking) -> APIRouter:
 
     @router.post("/models/{name}/predict", **described("What a network says of an input.", ASK, True, ANSWER))
     async def predict(name: str, request: Request) -> Response:
-        model, outputs, (several, top) = await asking.answer(name, request, read)
-        return Response(json.dumps(written(model, outputs, several, top)), media_type=JSON)
+        return await asking.answer(name, request, read, written)
 
     return router
 
@@ -82,10 +91,11 @@ def read(model: Model, request: Request, body: bytes) -> tuple[list[Any], tuple[
     return raws, (several, whole_number(content, "top_k", TOP))
 
 
-def written(model: Model, outputs: Any, several: bool, top: int) -> dict[str, Any]:
+def written(model: Model, outputs: Outputs, wishes: tuple[bool, int]) -> Response:
     """The answer: predictions, or a value; lists of them where inputs came as a list."""
+    several, top = wishes
     if model.task == "regression":
         found = values(outputs)
-        return {"values": found} if several else {"value": found[0]}
+        return answered({"values": found} if several else {"value": found[0]})
     said = [ranked(model, row, top) for row in scores(model, outputs)]
-    return {"predictions": said if several else said[0]}
+    return answered({"predictions": said if several else said[0]})

@@ -1,20 +1,29 @@
-"""One request, one way: find the network, make room in its queue, read the body, answer; whatever the protocol."""
+"""One request, one way: find the network, read the body, take a place in the queue, answer; whatever the protocol."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
+from weft.serve.batching import overrun
 from weft.serve.body import Bodies, is_json, media_type, parsed
 from weft.serve.models import Model, Models, Outputs
-from weft.serve.refusal import Refusal
+from weft.serve.refusal import JSON, Refusal
 
+Made = TypeVar("Made")
 Content = dict[str, Any]
 Read = Callable[[Model, Request, bytes], tuple[list[Any], Any]]
 """of a body: the inputs, and what is needed to write the answer"""
+Write = Callable[[Model, Outputs, Any], Response]
+"""the answer, from the outputs for the inputs and what `Read` kept"""
+LARGE = 1 << 16  # bytes of a body, and
+MANY = 10_000  # outputs of a network, that take longer than handing them to another thread
 ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 WHY = {
     400: "The body cannot be read.",
@@ -36,21 +45,31 @@ class Asking:
     models: Models
     bodies: Bodies
 
-    async def answer(self, name: str, request: Request, read: Read) -> tuple[Model, Outputs, Any]:
-        """The network, its outputs for the inputs of the request, and what `read` made of the rest."""
+    async def answer(self, name: str, request: Request, read: Read, write: Write) -> Response:
+        """What the network says of the inputs of a request."""
         model = await self.models.get(name)
-        with model.batcher.accept():  # before anything is read: who cannot be served is told at once
-            async with self.bodies.read(request) as body:
-                raws, wishes = read(model, request, body)
-                if not raws:
-                    raise Refusal(422, "there is no input in the request; send at least one")
-                most = self.models.config.max_queue
-                if len(raws) > most:
-                    raise Refusal(
-                        413, f"a request may hold {most} inputs and this one has {len(raws)}; send them in parts"
-                    )
-                with model.batcher.accept(max(0, len(raws) - 1)):
-                    return model, await model.answers(raws, request), wishes
+        model.batcher.require_room()  # before anything is read: who cannot be served is told at once
+        async with self.bodies.read(request) as body:
+            raws, wishes = await self.beside(len(body) > LARGE, read, model, request, body)
+            if not raws:
+                raise Refusal(422, "there is no input in the request; send at least one")
+            most = self.models.config.max_queue
+            if len(raws) > most:
+                raise Refusal(413, f"a request may hold {most} inputs and this one has {len(raws)}; send them in parts")
+            with model.batcher.accept(len(raws)):  # not before all is there: who sends slowly keeps no place
+                outputs = await model.answers(raws, request)
+        return await self.beside(outputs.size > MANY, write, model, outputs, wishes)
+
+    async def beside(self, long: bool, work: Callable[..., Made], *arguments: Any) -> Made:
+        """What `work` makes; where that takes long, in a thread, so that others are answered meanwhile."""
+        if not long:
+            return work(*arguments)
+        try:
+            async with asyncio.timeout(self.models.config.timeout):
+                job = asyncio.get_running_loop().run_in_executor(self.models.reading, work, *arguments)
+                return await job
+        except TimeoutError:
+            raise overrun() from None
 
 
 def json_or_plain(model: Model, request: Request, body: bytes) -> Content | Any:
@@ -60,6 +79,11 @@ def json_or_plain(model: Model, request: Request, body: bytes) -> Content | Any:
     if is_json(request, body):
         return parsed(body)
     return [model.inputs.plain(body, media_type(request))]
+
+
+def answered(content: Any) -> Response:
+    """JSON."""
+    return Response(json.dumps(content), media_type=JSON)
 
 
 def refusals(*statuses: int) -> dict[int | str, Content]:

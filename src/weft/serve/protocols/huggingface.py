@@ -7,7 +7,6 @@ answer is [{"label", "score"}, …]; for texts in one more list, as their server
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,8 @@ from fastapi import APIRouter, Request, Response
 from weft.serve.body import known_fields, whole_number
 from weft.serve.models import Model, Outputs
 from weft.serve.predictions import FUNCTIONS, TOP, Function, ranked, scores, values
-from weft.serve.protocols.asking import INPUT, LABEL, Asking, described, json_or_plain, number, record, rows
-from weft.serve.refusal import JSON, Refusal
+from weft.serve.protocols.asking import INPUT, LABEL, Asking, answered, described, json_or_plain, number, record, rows
+from weft.serve.refusal import Refusal
 
 PARAMETERS = record([], top_k=number(1, default=TOP), function_to_apply={"enum": [*FUNCTIONS, None], "default": None})
 ASK = {
@@ -48,8 +47,7 @@ def routes(asking: Asking) -> APIRouter:
 
     @router.post("/models/{name}", **described("What a network says, in Hugging Face's shape.", ASK, True, ANSWER))
     async def predict(name: str, request: Request) -> Response:
-        model, outputs, wishes = await asking.answer(name, request, read)
-        return Response(json.dumps(written(model, outputs, wishes)), media_type=JSON)
+        return await asking.answer(name, request, read, written)
 
     return router
 
@@ -98,17 +96,17 @@ def as_number(cell: Any) -> Any:
         return cell  # refused where the row is checked
 
 
-def written(model: Model, outputs: Outputs, wishes: Wishes) -> list[Any]:
+def written(model: Model, outputs: Outputs, wishes: Wishes) -> Response:
     """The answer in Hugging Face's shape."""
     if model.task == "regression":
         found = values(outputs)
         label = model.engine.card.target or "value"
         said = [[{"label": label, "score": value}] for value in found]
-        return found if wishes.table else nested(model, said, wishes)
+        return answered(found if wishes.table else nested(model, said, wishes))
     likely = scores(model, outputs, wishes.function)
     if wishes.table:
-        return [model.engine.classes[number] for number in likely.argmax(1).tolist()]
-    return nested(model, [ranked(model, row, wishes.top) for row in likely], wishes)
+        return answered([model.engine.classes[number] for number in likely.argmax(1).tolist()])
+    return answered(nested(model, [ranked(model, row, wishes.top) for row in likely], wishes))
 
 
 def nested(model: Model, said: list[Any], wishes: Wishes) -> list[Any]:

@@ -68,8 +68,10 @@ def routes(asking: Asking) -> APIRouter:
     def live() -> Content:
         return {"live": True}
 
-    @router.get("/health/ready", summary="Whether the server can be asked.")
-    def ready() -> Content:
+    @router.get("/health/ready", summary="Whether the server can be asked.", responses=refusals(503))
+    def ready(request: Request) -> Content:
+        if request.app.state.ending:
+            raise Refusal(503, "the server is about to end", 5)
         return {"ready": True}
 
     @router.get("/models/{name}/versions/{version}", summary="The same; there is one version.", responses=about)
@@ -90,8 +92,7 @@ def routes(asking: Asking) -> APIRouter:
     @router.post("/models/{name}/infer", **words)
     async def infer(name: str, request: Request, version: str = "1") -> Response:
         one_version(version)
-        model, outputs, content = await asking.answer(name, request, read)
-        return written(model, outputs, content)
+        return await asking.answer(name, request, read, written)
 
     return router
 

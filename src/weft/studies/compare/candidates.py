@@ -83,6 +83,11 @@ class Candidate:
         """Whether no seed changes it."""
         return is_fitted(self.model)
 
+    @property
+    def mixer(self) -> str:
+        """What mixes its tokens, where it has any."""
+        return str(self.network.get("mixer") or getattr(REGISTRY.get(self.model), "mixer", ""))
+
 
 def families(facts: Facts) -> Iterator[tuple[str, str, Changes]]:
     """(name, model, changes): one member of each family that fits the data."""

@@ -23,7 +23,7 @@ from weft.studies.compare.run_configs import BATCH, SHARES, run_config, with_bat
 from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
-from weft.studies.compare.timed.stages import carry_out
+from weft.studies.compare.timed.stages import run_stages
 from weft.studies.compare.timed.state import judged_rows, read_state
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
@@ -73,7 +73,7 @@ def compare(
         for note in prepared.facts.notes:
             say(note)
         if by_time:
-            study = carry_out(session_of(prepared, study, pool, overhead.started, say, watch, finish))
+            study = run_stages(session_of(prepared, study, pool, overhead.started, say, watch, finish))
         else:
             study = by_size(asked, study, pool, say, watch)
         finish(study)

@@ -10,7 +10,7 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import short_run_rate
 from weft.training.config import DurationConfig, RunConfig, batch_for
-from weft.training.finetuning.config import FinetuneConfig
+from weft.training.finetuning.config import USUAL_BATCH, FinetuneConfig
 
 STEPS = 300  # at least: fewer do not tell networks apart
 EMBEDDED_STEPS = 200  # of the sources that come along: an answer to look at, soon
@@ -58,14 +58,14 @@ def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: 
             objective=asked.objective,
             execution=asked.execution,
         )
-    usual = FinetuneConfig()
+    usual, size = FinetuneConfig(), asked.optimisation.batch_size or USUAL_BATCH
     return FinetuneConfig(
         source=asked.source,
         start=candidate.start,
         seed=seed,
         reading=reading,
         transform=transform,
-        optimisation=replace(usual.optimisation, lr=FINETUNING_RATE),
+        optimisation=replace(usual.optimisation, batch_size=min(USUAL_BATCH, size), lr=FINETUNING_RATE),
         objective=asked.objective,
         duration=DurationConfig(steps=steps),
         execution=asked.execution,

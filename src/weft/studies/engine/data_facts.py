@@ -17,12 +17,12 @@ from weft.data.transform.fit import fit, fitting_side, image_shapes
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
-from weft.nn.losses import outputs_for
 from weft.studies.compare.candidates import Facts
 from weft.training.config import ReadingConfig, RunConfig, trained_start
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.sizing import of_weights
 from weft.training.finetuning.start import read_start
+from weft.training.objective import outputs_for
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.pretraining.prepare import open_data as open_corpus_data
 from weft.training.run.inputs import Opened, open_inputs, read_source
@@ -61,7 +61,7 @@ def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
     source, transform = opened(config.source, config.reading, config.transform)
     assert isinstance(transform, ImageTransform)
     began = time.perf_counter()
-    raws, _ = source.splits["train"].read(np.arange(min(rows, len(source.splits["train"]))))
+    raws, _ = source.splits["train"].read(np.arange(min(rows, source.count("train"))))
     for raw in raws:
         transform.pixels(raw)
     return (time.perf_counter() - began) / len(raws)
@@ -123,7 +123,7 @@ def facts_of_labelled(config: RunConfig) -> Facts:
         task=source.task,
         outputs=outputs_for(source.task, len(source.classes)),
         fingerprint=source.fingerprint,
-        rows=len(source.splits["train"]),
+        rows=source.count("train"),
         shape=shape,
         classes=source.classes,
         notes=source.notes,

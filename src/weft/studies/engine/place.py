@@ -25,13 +25,17 @@ def open_pool(
     """
     if on is None:
         return Pool(1 if gpu else size)
-    from weft.studies.engine.cluster.connection import connect
+    from weft.studies.engine.cluster.connection import connect, leave
     from weft.studies.engine.cluster.nodes import fitting_nodes
     from weft.studies.engine.cluster.ray_pool import RayPool
 
     connect(address_of(on))
-    nodes = fitting_nodes(folder, threads or 1, gpu, equal_time, say)
-    return RayPool(nodes, threads or 1, gpu, size, say)
+    try:
+        nodes = fitting_nodes(folder, threads or 1, gpu, equal_time, say)
+        return RayPool(nodes, threads or 1, gpu, size, say)
+    except BaseException:
+        leave()
+        raise
 
 
 def address_of(on: str) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 from weft.disk import LOCKS, RUN
 from weft.errors import WeftError
 from weft.studies.engine.study import DECIDES, Job, Study
+from weft.training.config import to_dict
 from weft.training.run.kinds import AnyConfig
-from weft.training.storage import yaml_file
 from weft.training.storage.run_folder import RunFolder
 
 PLACES = ("*", "runs/*", "*/runs/*")  # where runs lie: below runs/, below one study, below the folder of all studies
@@ -77,7 +77,7 @@ def is_same(job: Job, run: RunFolder) -> bool:
 
 def written(config: AnyConfig) -> str:
     """A configuration as a file would have it: there lists and tuples are one."""
-    return json.dumps(yaml_file.to_dict(config), sort_keys=True)
+    return json.dumps(to_dict(config), sort_keys=True)
 
 
 def deciding(stored: AnyConfig, asked: AnyConfig) -> AnyConfig:

@@ -22,11 +22,10 @@ from pydantic import Field
 from weft.disk import Damaged, parse, read_text, validated, write_json
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts
-from weft.training.config import RunConfig
+from weft.training.config import RunConfig, to_dict
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
-from weft.training.storage import yaml_file
 from weft.training.storage.run_folder import RunFolder
 
 T = TypeVar("T")
@@ -101,8 +100,11 @@ class Job:
     @cached_property
     def key(self) -> str:
         """Digest of what decides the result."""
-        decides = yaml_file.to_dict(self.config)
+        decides = to_dict(self.config)
         decides["execution"] = {name: decides["execution"][name] for name in DECIDES}
+        counted = any(decides["duration"][name] is not None for name in ("epochs", "steps"))
+        if counted and decides.get("objective", {}).get("smoothing", 0.0) is None:
+            decides["objective"]["smoothing"] = 0.0  # as it was written when none was the only default
         content = json.dumps([decides, self.fingerprint], sort_keys=True)
         return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
 

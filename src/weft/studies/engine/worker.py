@@ -236,11 +236,9 @@ def cause_of(error: BaseException) -> str:
     chain = [error]
     while (deeper := chain[-1].__cause__) is not None:
         chain.append(deeper)
-    codes = [found.errno for found in chain if isinstance(found, OSError) and found.errno is not None]
-    short = any(isinstance(found, MemoryError) or "allocate memory" in str(found) for found in chain)  # torch's words
-    if short or errno.ENOMEM in codes:
+    if any(map(machine.memory_is_short, chain)):
         return ""
-    if codes:
+    if codes := [found.errno for found in chain if isinstance(found, OSError) and found.errno is not None]:
         return errno.errorcode.get(codes[-1], str(codes[-1]))
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     return f"{type(error).__name__} at {frame.f_code.co_filename}:{line}"

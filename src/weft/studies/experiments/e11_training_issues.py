@@ -25,7 +25,7 @@ from weft.training.config import DurationConfig, OptimisationConfig, ReadingConf
 from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import RunFolder, open_run
 
-STEPS = 200
+STEPS, SEEDS = 200, 5
 EARLY = 1 / 3  # of the run: what "faster" is judged by
 FILE = "claims.json"
 
@@ -235,7 +235,7 @@ def measure_accuracy(path: Path, split: str) -> float:
     from weft.data.batch.loader import batches
     from weft.studies.engine.data_facts import data_of
     from weft.training.inference.network_folder import read_network
-    from weft.training.loop.evaluation import outputs_of
+    from weft.training.loop.events import outputs_of
     from weft.training.metrics import headline
 
     config = open_run(path).labelled()

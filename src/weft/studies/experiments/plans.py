@@ -11,16 +11,22 @@ from weft.studies.compare.candidates import Candidate, fit_to, make_candidates
 from weft.studies.compare.comparison import trial_jobs
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.dry_run import dry_comparison, dry_study, this_machine
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.simulation import DryRun, PlannedRun
+from weft.studies.experiments.e11_training_issues import plan_claims
 from weft.studies.experiments.families.e9_cost_front import front_candidates, plan_front
-from weft.studies.experiments.families.scales import PUBLISHED, find_scale, question
-from weft.studies.experiments.registry import Request
+from weft.studies.experiments.families.scales import PUBLISHED, SCALES, question
+from weft.studies.experiments.registry import Request, find_scale
 from weft.studies.experiments.text_tables.design import PERPLEXITY
-from weft.studies.experiments.text_tables.forecast import ACCELERATOR, PRICE, operations, repeats
+from weft.studies.experiments.text_tables.forecast import ACCELERATOR, PRICE, Prediction, operations, repeats
 from weft.studies.experiments.text_tables.run_configs import Asked
 from weft.studies.experiments.text_tables.run_experiment import look_at_sources
 from weft.studies.experiments.text_tables.timing import predict
+from weft.studies.experiments.transfer_tables import run_configs as transfer
+from weft.studies.experiments.transfer_tables.run_transfer import gpu_hours, look, sources
+from weft.studies.experiments.transfer_tables.run_transfer import predict as predict_transfer
+from weft.training.config import RunConfig
 
 ACCELERATED = "an A100 in bf16 at 40 % of its peak, counted and not measured"
 TRAINING = 2 * 3  # operations for a multiply-add of a forward pass: multiply and add, and twice as many backward
@@ -28,7 +34,7 @@ TRAINING = 2 * 3  # operations for a multiply-add of a forward pass: multiply an
 
 def dry_e9(request: Request) -> DryRun:
     """Several sizes of each family."""
-    scale, asked = find_scale(request.scale), question(request)
+    scale, asked = find_scale(SCALES, request.scale), question(request)
     if scale.name == "paper":
         return counted(front_candidates(PUBLISHED, scale, asked.count()), asked, request.price)
     with Pool() as pool, tempfile.TemporaryDirectory() as nowhere:
@@ -76,10 +82,42 @@ def dry_text_table(asked: Asked, price: float | None) -> DryRun:
         return DryRun(runs, ACCELERATED, price=PRICE if price is None else price, notes=notes)
     with Pool() as pool:
         found = predict(asked, pool, look_at_sources(asked, pool))
+    return of_prediction(found, PERPLEXITY, asked.seeds, price)
+
+
+def dry_transfer(asked: transfer.Asked, price: float | None) -> DryRun:
+    """Table 3 and its figures: the larger set, then every row on every task."""
+    if asked.scale.name == "paper":
+        runs = [
+            PlannedRun(f"{row.name}, seed {seed}", 3600 * gpu_hours(asked, row))
+            for seed in range(asked.seeds)
+            for row in asked.rows
+            if row.family
+        ]
+        notes = ["the larger set alone is counted; the tasks take some hours more"]
+        return DryRun(runs, ACCELERATED, price=PRICE if price is None else price, notes=notes)
+    with Pool() as pool:
+        for source in sources(asked).values():
+            look(asked, pool, source)
+        found = predict_transfer(asked, pool)
+    return of_prediction(found, asked.upstream, asked.seeds, price)
+
+
+def of_prediction(found: Prediction, first: str, seeds: int, price: float | None) -> DryRun:
+    """The runs that a table predicts; those on its `first` part come before all others."""
     runs = [
-        PlannedRun(f"{row}, {part}, seed {seed}", took, int(part != PERPLEXITY))
+        PlannedRun(f"{row}, {part}, seed {seed}", took, int(part != first))
         for row, parts in found.seconds.items()
         for part, took in parts.items()
-        for seed in range(repeats(row, asked.seeds))
+        for seed in range(repeats(row, seeds))
     ]
     return DryRun(runs, this_machine(), found.workers, found.price_per_hour if price is None else price)
+
+
+def dry_claims(request: Request, seeds: int, steps: int) -> DryRun:
+    """E11: both sides of every claim."""
+    with Pool() as pool, tempfile.TemporaryDirectory() as nowhere:
+        facts = pool.first(tasks.look, RunConfig(source=request.source))
+        study = plan_claims(Path(nowhere), facts, request.source, seeds, steps, "")
+        price = study.jobs[0].config.execution.price_per_hour if request.price is None else request.price
+        return dry_study(study, [], pool, price)

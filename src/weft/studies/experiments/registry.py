@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.errors import WeftError, WorkFailed, nearest
 
 if TYPE_CHECKING:
     from weft.studies.engine.simulation import DryRun
     from weft.studies.experiments.text_tables.run_configs import Asked
+    from weft.studies.experiments.transfer_tables.run_configs import Asked as TransferAsked
 
 Say = Callable[[str], None]
+Scale = TypeVar("Scale")
 THREE = ("smoke", "cpu", "paper")
 PRETRAINING = ("pretrain_time", "tasks", "encoder")
 
@@ -56,6 +58,13 @@ class Entry:
     """the scales that it has, if any"""
     plan: Callable[[Request], DryRun] | None = None
     """what its runs would take, if it has any that can be planned"""
+
+
+def find_scale(scales: Mapping[str, Scale], name: str) -> Scale:
+    """One of a study's scales by name."""
+    if name not in scales:
+        raise WeftError(f"there is no scale {name!r}; {nearest(name, scales)} there are {', '.join(scales)}")
+    return scales[name]
 
 
 def run_e1(request: Request) -> None:
@@ -104,10 +113,10 @@ def run_e9(request: Request) -> None:
     """Several sizes of each family, the hybrid included."""
     from weft.studies.engine.folder_lock import concluded
     from weft.studies.experiments.families.e9_cost_front import run_front
-    from weft.studies.experiments.families.scales import find_scale, question
+    from weft.studies.experiments.families.scales import SCALES, question
 
     refuse_paper("e9", request, plan_e9)
-    scale = find_scale(request.scale)
+    scale = find_scale(SCALES, request.scale)
     work = partial(run_front, question(request), scale, request.folder, request.command, request.say)
     concluded(request.folder, work, show_comparison)
 
@@ -159,12 +168,19 @@ def show_comparison(folder: Path) -> None:
 
 def run_e11(request: Request) -> None:
     from weft.studies.engine.folder_lock import concluded
-    from weft.studies.experiments.e11_training_issues import STEPS, run_claims
+    from weft.studies.experiments.e11_training_issues import SEEDS, STEPS, run_claims
 
-    seeds, steps = request.seeds or 5, request.steps or STEPS
+    seeds, steps = request.seeds or SEEDS, request.steps or STEPS
     told = (request.command, request.say, request.on)
     work = partial(run_claims, request.folder, request.source, seeds, steps, *told)
     concluded(request.folder, work, show_e11)
+
+
+def plan_e11(request: Request) -> DryRun:
+    from weft.studies.experiments.e11_training_issues import SEEDS, STEPS
+    from weft.studies.experiments.plans import dry_claims
+
+    return dry_claims(request, request.seeds or SEEDS, request.steps or STEPS)
 
 
 def show_e11(folder: Path) -> None:
@@ -207,10 +223,10 @@ def plan_text_table(name: str, request: Request) -> DryRun:
 def asked_of(name: str, request: Request) -> Asked:
     """What a table of the course work is asked for."""
     from weft.studies.experiments.text_tables.run_configs import Asked, at_scale, named_tasks
-    from weft.studies.experiments.text_tables.scales import find_scale
+    from weft.studies.experiments.text_tables.scales import SCALES
     from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 
-    scale = at_scale(EXPERIMENTS[name], find_scale(request.scale), request.steps, request.pretrain_time)
+    scale = at_scale(EXPERIMENTS[name], find_scale(SCALES, request.scale), request.steps, request.pretrain_time)
     return Asked(
         EXPERIMENTS[name],
         scale,
@@ -239,22 +255,33 @@ def text_table(name: str, title: str) -> Entry:
 
 def run_transfer_table(name: str, request: Request) -> None:
     """Table 3, and the figures on the size of the set to learn from, at a scale."""
+    from weft.studies.engine.folder_lock import concluded
+    from weft.studies.experiments.transfer_tables.run_transfer import run_transfer
+
+    concluded(request.folder, partial(run_transfer, transfer_asked(name, request)), show_transfer_table)
+
+
+def plan_transfer_table(name: str, request: Request) -> DryRun:
+    from weft.studies.experiments.plans import dry_transfer
+
+    return dry_transfer(transfer_asked(name, request), request.price)
+
+
+def transfer_asked(name: str, request: Request) -> TransferAsked:
+    """What a transfer study is asked for."""
     from dataclasses import replace
 
-    from weft.studies.engine.folder_lock import concluded
     from weft.studies.experiments.transfer_tables.design import named_tasks
     from weft.studies.experiments.transfer_tables.run_configs import Asked
-    from weft.studies.experiments.transfer_tables.run_transfer import run_transfer
-    from weft.studies.experiments.transfer_tables.scales import find_scale
+    from weft.studies.experiments.transfer_tables.scales import SCALES
 
-    scale = find_scale(request.scale)
+    scale = find_scale(SCALES, request.scale)
     if request.pretrain_time is not None:
         scale = replace(scale, steps=None, time={name: request.pretrain_time})
     elif request.steps is not None:
         scale = replace(scale, steps=request.steps)
     tasks, seeds = named_tasks(request.source, request.tasks), request.seeds or scale.seeds
-    asked = Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks, request.on)
-    concluded(request.folder, partial(run_transfer, asked), show_transfer_table)
+    return Asked(name, scale, request.source, request.folder, seeds, request.command, request.say, tasks, request.on)
 
 
 def show_transfer_table(folder: Path) -> None:
@@ -266,7 +293,8 @@ def show_transfer_table(folder: Path) -> None:
 
 
 def transfer_table(name: str, title: str) -> Entry:
-    return Entry(title, partial(run_transfer_table, name), show_transfer_table, "digits", PRETRAINING[:2], THREE)
+    plan = partial(plan_transfer_table, name)
+    return Entry(title, partial(run_transfer_table, name), show_transfer_table, "digits", PRETRAINING[:2], THREE, plan)
 
 
 STUDIES: dict[str, Entry] = {
@@ -294,7 +322,7 @@ STUDIES: dict[str, Entry] = {
         scales=THREE,
         plan=plan_e10,
     ),
-    "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11),
+    "e11": Entry("common training issues: one verdict a claim, minutes on digits", run_e11, show_e11, plan=plan_e11),
 }
 
 

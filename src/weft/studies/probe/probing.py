@@ -60,7 +60,7 @@ def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
     return {
         "source": source.name,
         "classes": len(source.classes),
-        "counts": {role: len(source.splits[role]) for role in ROLES},
+        "counts": {role: source.count(role) for role in ROLES},
         "shots": list(shots),
         "draws": config.draws,
         "rows": rows,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from weft.training.config import to_dict
 from weft.training.run.kinds import config_class
-from weft.training.storage import yaml_file
 
 
 def command_of(record: dict[str, Any] | None) -> str:
@@ -15,7 +15,7 @@ def command_of(record: dict[str, Any] | None) -> str:
         return ""
     config = record["config"]
     verb = record.get("kind") if record.get("kind") in ("train", "finetune", "pretrain") else "train"
-    usual = yaml_file.to_dict(config_class(str(verb))())
+    usual = to_dict(config_class(str(verb))())
     if "+" in config["model"] or config["model"] == "logistic":
         return f"weft compare {shlex.quote(config['source'])}  # {config['model']} is fitted by the comparison"
     words = ["weft", str(verb), *([config["start"]] if config.get("start") else []), config["source"]]

@@ -36,8 +36,7 @@ from weft.studies.statistics.intervals import Estimate, corrected, mean_of
 from weft.studies.statistics.settling import settling
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
 from weft.training.config import trained_start
-from weft.training.learning_curves import overfitting
-from weft.training.learnt import remark
+from weft.training.learnt import overfitting, remark
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
 POINTS = 200  # of a drawn curve: more than a screen shows
@@ -182,8 +181,11 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
     validation = float(np.mean([validation_metric(result) for result in done]))
     cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
     seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
-    told = (candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed)
-    return JudgedCandidate(*told, seen or 0.0, pretrained(done), targets_of(done), of_record(done[0].record))
+    return JudgedCandidate(
+        candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed,
+        trained=seen or 0.0, pretrained=pretrained(done), targets=targets_of(done), folds=of_record(done[0].record),
+        mixer=candidate.mixer,
+    )  # fmt: skip
 
 
 def pretrained(results: list[Result]) -> bool:

@@ -37,6 +37,7 @@ class JudgedCandidate:
     pretrained: bool = False  # whether it starts from weights that were trained before
     targets: Targets | None = None  # of the examples, where the scores are those of R²
     folds: int | None = None  # where a row of the scores is a repetition of cross-validation
+    mixer: str = ""  # what mixes its tokens, by which the controls are known
 
     @property
     def networks(self) -> int:
@@ -86,8 +87,8 @@ def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedC
     def of(*groups: Group) -> JudgedCandidate | None:
         return best(candidate for candidate in scratch if candidate.group in groups)
 
-    def named(part: str) -> JudgedCandidate | None:
-        return best(candidate for candidate in candidates if candidate.group == "control" and part in candidate.name)
+    def control(mixer: str) -> JudgedCandidate | None:
+        return best(candidate for candidate in candidates if candidate.group == "control" and candidate.mixer == mixer)
 
     perceptron, mixing, top = of("mlp"), best(candidate for candidate in scratch if candidate.tokens), best(scratch)
     classical = best(candidate for candidate in candidates if candidate.group == "classical")
@@ -95,8 +96,8 @@ def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedC
         ("pre-training", "the best network from scratch", before, top),
         ("attention", "the best MLP", of("attention"), perceptron),
         ("convolution", "the best MLP", of("convolution"), perceptron),
-        ("token mixing", "no mixing at all", mixing, named("identity")),
-        ("learned mixing", "fixed random mixing", mixing, named("random")),
+        ("token mixing", "no mixing at all", mixing, control("identity")),
+        ("learned mixing", "fixed random mixing", mixing, control("random")),
         ("a network", "the classical baseline", top, classical),
     ]
     return [(question, what, a, b) for question, what, a, b in asked if a is not None and b is not None and a is not b]

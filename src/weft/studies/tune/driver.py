@@ -49,7 +49,7 @@ def tune(
 def await_trials(trials: Trials) -> None:
     """Carry out the trials; where that ends early, none is left running."""
     try:
-        trials.carry_out()
+        trials.run_trials()
     except KeyboardInterrupt:
         stop(trials.pool.workers)
         trials.leave()

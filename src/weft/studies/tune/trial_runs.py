@@ -69,7 +69,7 @@ class Trials:
     say: Callable[[str], None]
     under_way: dict[Worker, Trial] = field(default_factory=dict)
 
-    def carry_out(self) -> None:
+    def run_trials(self) -> None:
         """Keep all workers busy; one that dies is told, and the others go on."""
         names = usable(self.space, self.network)
         idle = list(self.pool.workers)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from weft.data.batch.loader import Batches
-from weft.data.batch.order import bucketed, in_order
+from weft.data.batch.noise import bucketed, in_order
 from weft.data.batch.stores import token_store
 from weft.data.batch.token_batches import bucket
 from weft.data.open.source import Source

@@ -120,7 +120,7 @@ class Progress:
     def watched(self, build: Build, first: int, count: int) -> Build:
         """`build`, which makes `count` of them from `first` on, with a word before and after it."""
 
-        def told() -> dict[str, Tensor]:
+        def build_and_tell() -> dict[str, Tensor]:
             if self.started is None:
                 self.started = self.last = time.perf_counter()
                 self.say(f"{self.verb} {self.about} once: {self.total - first:,} of {self.total:,} {self.what} to go")
@@ -129,7 +129,7 @@ class Progress:
             self._tell(first + count, time.perf_counter())
             return found
 
-        return told
+        return build_and_tell
 
     def _tell(self, reached: int, now: float) -> None:
         assert self.started is not None

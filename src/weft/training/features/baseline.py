@@ -65,7 +65,7 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
 def seconds_per_row(config: RunConfig, start: str, source: Source, rows: int = 24) -> float:
     """How long the features of one row take, from a few of them."""
     frozen, _ = frozen_of(config, start, source)
-    raws, _ = source.splits["train"].read(np.arange(min(rows, len(source.splits["train"]))))
+    raws, _ = source.splits["train"].read(np.arange(min(rows, source.count("train"))))
     with torch.inference_mode():
         of_raws(frozen, raws[:2])
         began = time.perf_counter()

@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.batch.loader import Batches
-from weft.data.batch.order import in_order, shuffled
+from weft.data.batch.noise import in_order, shuffled
+from weft.data.batch.stores import made_once
 from weft.data.open.source import Source
-from weft.training.features.store import Features, FrozenNetwork, Index, features_of
+from weft.data.open.splits import MemorySplit
+from weft.training.embeddings.store import tell
+from weft.training.features.store import Features, FrozenNetwork, Index, features_of, part_key
 
 STRENGTHS = (1e-3, 3e-3, 1e-2)  # C of logistic regression on a thousand standardised features; validation chooses
+HEAD_VERSION = "1"  # raise it when the same features would give another head
 Head = tuple[Tensor, Tensor]  # weight (outputs, channels) and bias
 ITERATIONS = 60  # of a head that is trained on afterwards
 
@@ -79,19 +83,35 @@ def feature_batches(
 def solved_head(source: Source, frozen: FrozenNetwork, outputs: int) -> Head | None:
     """The linear probe by logistic regression, or ridge regression for numbers, on plain features.
 
-    The validation split chooses its strength, the smaller of equals. None where training rows lack a class.
+    The validation split chooses its strength, the smaller of equals. None where training rows lack a class. Kept in the
+    cache, as the features are.
     """
-    train, held = (features_of(source, role, frozen) for role in ("train", "validation"))
-    scale, classes = Scale.of(train.x), np.unique(train.targets)
-    if source.task != "regression" and len(classes) != max(2, outputs):
+    if source.task != "regression" and len(np.unique(source.splits["train"].targets)) != max(2, outputs):
         return None
+    recipe: list[bytes | str] = [f"{HEAD_VERSION} {STRENGTHS} {ITERATIONS} {source.task}"]
+    for role in ("train", "validation"):
+        split = source.splits[role]
+        assert isinstance(split, MemorySplit)
+        recipe += [part_key(source, split, frozen, 0), split.rows.tobytes(), split.targets.tobytes()]
+    about = f"a linear head on features of {source.name}"
+    found = made_once(source, "head", about, lambda: solved(source, frozen), *recipe)
+    return found["weight"], found["bias"]
+
+
+def solved(source: Source, frozen: FrozenNetwork) -> dict[str, Tensor]:
+    """An entry of the cache: weight and bias of the best of the linear models."""
+    train, held = (features_of(source, role, frozen) for role in ("train", "validation"))
+    kind = "ridge" if source.task == "regression" else "logistic"
+    tell(f"solving {kind} regression on the features of {len(train):,} images once; the head starts from it")
+    scale = Scale.of(train.x)
     x, other = scale(train.x).numpy(), scale(held.x).numpy()
     with one_thread():
         fitted = [fit(source.task, strength, x, train.targets) for strength in STRENGTHS]
     scores = [judged(model, source.task, other, held.targets, train.targets) for model in fitted]
     best = fitted[int(np.argmax(scores))]
     weight = torch.from_numpy(np.atleast_2d(best.coef_)).float()
-    return scale.unscaled(weight, torch.from_numpy(np.atleast_1d(best.intercept_)).float())
+    weight, bias = scale.unscaled(weight, torch.from_numpy(np.atleast_1d(best.intercept_)).float())
+    return {"weight": weight.contiguous(), "bias": bias}  # laid out as it is stored: products of others round otherwise
 
 
 @contextmanager

@@ -14,6 +14,7 @@ USUAL_EPOCHS = 3  # Devlin et al. 2018 use 2 to 4
 LINEAR = "linear probe"  # what is put on a frozen encoder when no network is named
 PROBE_EPOCHS, PROBE_RATE = 5, 1e-4  # of a linear probe on features of images: it starts from logistic regression
 IMAGE_EPOCHS = 8  # of a whole image network
+USUAL_BATCH = 32  # of published recipes; sets of some dozen rows get a smaller one
 RATE_SHARE = 0.1  # of an optimiser's usual rate: a trained network must keep what it knows
 
 
@@ -43,7 +44,7 @@ class FinetuneConfig(RunConfig):
     unsafe_pickle: bool = False
     """Open weights that are a pickle (.pth, .bin), as weights alone, if you trust where they come from."""
     thawing: ThawingConfig = ThawingConfig()
-    optimisation: OptimisationConfig = OptimisationConfig(batch_size=32, weight_decay=0.01, sched="linear")
+    optimisation: OptimisationConfig = OptimisationConfig(weight_decay=0.01, sched="linear")
     test_split: str | None = None
     """Split for the final figures; by default the labelled test split. GLUE's published figures are on `validation`."""
 

@@ -13,31 +13,42 @@ from torch import Tensor
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit
+from weft.data.transform.fit import cut_note
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.config import CARRIED, MLPConfig, NetworkConfig
+from weft.networks.registry import build
 from weft.nn.initialisation import seeded
 from weft.nn.norm import hold_statistics
-from weft.training.config import DurationConfig
+from weft.training.config import DurationConfig, batch_for
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.carried import carry
 from weft.training.features.linear import Scale, feature_batches, solved_head
 from weft.training.features.store import FrozenNetwork, features_of
-from weft.training.finetuning.config import IMAGE_EPOCHS, PROBE_EPOCHS, PROBE_RATE, FinetuneConfig
+from weft.training.finetuning.config import (
+    IMAGE_EPOCHS,
+    PROBE_EPOCHS,
+    PROBE_RATE,
+    RATE_SHARE,
+    USUAL_BATCH,
+    USUAL_EPOCHS,
+    FinetuneConfig,
+)
 from weft.training.finetuning.layers import layered_groups
-from weft.training.finetuning.lengths import cut_note
 from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, of_weights, size_network, transform_of
 from weft.training.finetuning.start import Start, read_start
 from weft.training.inference.evaluate import Loading
 from weft.training.inference.predictor import Predictor
-from weft.training.optim.optimisers import Groups
-from weft.training.run.inputs import LabelledInputs, create_network, objective_of, read_source
+from weft.training.optim.optimisers import USUAL_RATE, Groups
+from weft.training.run.inputs import LabelledInputs, objective_of, read_source
 from weft.training.run.settings import augmentation_for, is_long
 from weft.training.teaching.pseudo_labels import label_rows
 
 RESIZED_CROP = (0.35, 1.0)  # of the area: what a crop keeps of a photograph still shows what it is of
 CROPPED_EPOCHS, CROPPED_SIDE = 5, 64  # passes, and px, from which photographs are cut so
+SMALLEST, FEWEST_STEPS = 4, 4  # batch, and steps an epoch, of sets of some dozen rows
+SOLVED = "the head starts from logistic regression"
 PROBED_ROWS = 20_000  # training images beyond which looking at all of them first takes long
 
 
@@ -63,7 +74,7 @@ class FinetuneInputs(LabelledInputs):
             raise WeftError(f"{self.start.folder} has changed since the run began; restore it or start a new run")
 
     def create(self) -> Network:
-        network = create_network(self.network, self.config.seed)
+        network = build(self.network, self.config.seed)
         if encoder_of(self.network) is not None:
             return self.to_be_taught(network)
         self.start.fill(network)
@@ -82,11 +93,16 @@ class FinetuneInputs(LabelledInputs):
             for own, value in zip((network.head.weight, network.head.bias), found, strict=True):
                 own.copy_(value)  # type: ignore[operator]
 
+    @property
+    def judged_split(self) -> str:
+        role = super().judged_split
+        return reported(self.config, self.source) if role == "test" else role
+
     @cached_property
     def frozen(self) -> FrozenNetwork:
         """The trained network whose features a linear probe reads."""
         assert isinstance(self.transform, ImageTransform)
-        network = create_network(self.network, self.config.seed)
+        network = build(self.network, self.config.seed)
         self.start.fill(network)
         return FrozenNetwork(network, self.transform, self.start.fingerprint)
 
@@ -130,7 +146,7 @@ class LinearProbeInputs(FinetuneInputs):
 
     def create(self) -> Network:
         width, outputs = self.frozen.network.head_inputs, self.network.num_classes
-        probe = create_network(MLPConfig(hidden=(), in_features=width, num_classes=outputs), self.config.seed)
+        probe = build(MLPConfig(hidden=(), in_features=width, num_classes=outputs), self.config.seed)
         if self.probed and (found := solved_head(self.source, self.frozen, outputs)) is not None:
             weight, bias = self.scale.scaled(*found)
             probe.load_state_dict({"head.weight": weight, "head.bias": bias})
@@ -171,7 +187,9 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     )
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
+    config, smaller = settle_batch(config, len(source.splits["train"]))
     transform, reasons = transform_of(config, start, source)
+    reasons = [*smaller, *reasons]
     network = size_network(config, start, source, transform)
     added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     objective = objective_of(source if added is None else added.joined(source), config.objective)
@@ -185,6 +203,7 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     else:
         reasons += [
             *(cut_note(source, transform) if isinstance(transform, TextTransform) else ()),
+            *length_and_rate(config, USUAL_EPOCHS, "published fine-tuning has 2 to 4"),
             *filter(None, [start.seen(source.modality)]),
         ]
     found = kind(config, source, transform, network, objective, tuple(reasons), added=added, start=start)
@@ -211,24 +230,46 @@ def open_frozen(config: FinetuneConfig, source: Source) -> tuple[FrozenNetwork, 
         if isinstance(transform, ImageTransform)
         else {"max_length": transform.max_length}
     )
-    network = create_network(start.network.replaced(num_classes=0, **shape), config.seed)
+    network = build(start.network.replaced(num_classes=0, **shape), config.seed)
     start.fill(network)
     return FrozenNetwork(network, transform, start.fingerprint), [*reasons, *start.notes]
+
+
+def settle_batch(config: FinetuneConfig, rows: int) -> tuple[FinetuneConfig, list[str]]:
+    """The configuration with a batch: the usual one, less where an epoch would have next to no steps, and why."""
+    if config.optimisation.batch_size is not None:
+        return config, []
+    size = batch_for(rows, FEWEST_STEPS, SMALLEST, USUAL_BATCH)
+    why = f"batch {size}: {max(1, rows // size):,} steps an epoch of {rows:,} rows (--batch-size)"
+    return replace(config, optimisation=replace(config.optimisation, batch_size=size)), [why]
+
+
+def length_and_rate(config: FinetuneConfig, epochs: int, why: str) -> list[str]:
+    """Sentences about epochs and rate where they are not given."""
+    told, opt = [], config.optimisation.opt
+    if config.duration == DurationConfig():
+        told.append(f"{epochs} epochs: {why} (--epochs, --time)")
+    if config.optimisation.lr is None and not config.thawing.frozen:
+        rate = f"rate {USUAL_RATE[opt] * RATE_SHARE:g}"
+        told.append(f"{rate}: a tenth of what {opt} usually has, so that what is known is kept (--lr)")
+    return told
 
 
 def settle_images(
     config: FinetuneConfig, source: Source, transform: ImageTransform
 ) -> tuple[FinetuneConfig, list[str]]:
     """Length, rate and augmentation of a run on images where they are not given, and why."""
-    frozen, reasons = config.thawing.frozen, []
+    frozen = config.thawing.frozen
+    few = (PROBE_EPOCHS, SOLVED) if frozen else (IMAGE_EPOCHS, "a trained network needs few")
+    reasons = length_and_rate(config, *few)
     if config.duration == DurationConfig():
-        epochs = PROBE_EPOCHS if frozen else IMAGE_EPOCHS
-        config = replace(config, duration=DurationConfig(epochs=epochs))
+        config = replace(config, duration=DurationConfig(epochs=few[0]))
     if frozen:
         if any(value not in (None, False, 0.0, "none") for value in mixing(config)):
             raise WeftError("--frozen computes the features of each image once, unchanged; leave augmentation out")
         if config.optimisation.lr is None:
             config = replace(config, optimisation=replace(config.optimisation, lr=PROBE_RATE))
+            reasons.append(f"rate {PROBE_RATE:g}: {SOLVED} (--lr)")
         reasons.append("the network stays as it is: a linear probe is trained on its features, which are kept")
     else:
         changes, why = cropping(config, source, transform)
@@ -242,7 +283,7 @@ def cropping(config: FinetuneConfig, source: Source, transform: ImageTransform) 
 
     A trained network knows a small set by heart in a few passes; shifts by some pixels hardly change what it sees.
     """
-    changes, why = augmentation_for(config, source, transform, len(source.splits["train"]))
+    changes, why = augmentation_for(config, source, transform, source.count("train"))
     passes = (config.duration.epochs or 0) >= CROPPED_EPOCHS or is_long(config)
     asked = config.augment
     if not changes.get("flip") or "crop_padding" not in changes or asked.resized_crop is not None:
@@ -250,7 +291,8 @@ def cropping(config: FinetuneConfig, source: Source, transform: ImageTransform) 
     if not passes or transform.size < CROPPED_SIDE:
         return changes, why
     low, high = RESIZED_CROP
-    words = f"images mirrored and cut to {low:.0%} to {high:.0%} of their area (--flip, --resized-crop)"
+    cut, shifted = f"cut to {low:.0%} to {high:.0%} of their area", f"shifted by up to {changes['crop_padding']} px"
+    words = why.replace(shifted, cut).replace("--crop-padding", "--resized-crop")
     return {**changes, "crop_padding": 0, "resized_crop": RESIZED_CROP}, words
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.open.source import Source
-from weft.data.transform.fit import fitting_length, image_shapes
+from weft.data.transform.fit import fitting_length, image_shapes, length_note
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
 from weft.errors import WeftError, nearest
 from weft.networks.config import EncoderConfig, NetworkConfig, SideMismatch, TextTokensConfig
 from weft.networks.registry import REGISTRY, configured, list_models, network_class
-from weft.nn.losses import outputs_for
 from weft.training.embeddings.heads import PROBE
 from weft.training.finetuning.config import FinetuneConfig, name_of
 from weft.training.finetuning.start import Start
+from weft.training.objective import outputs_for
 from weft.training.run.inputs import INPUT, plural
 
 LARGE = 128  # px of images above which a network's own side is not cheap
@@ -71,21 +71,29 @@ def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
         )
     if config.thawing.layers and wanted == "image":
         raise WeftError("--layers chooses blocks of an encoder of text; for images leave it out")
-    size, rows = config.optimisation.batch, len(source.splits["train"])
-    if size > rows:
+    size, rows = config.optimisation.batch_size, source.count("train")
+    if size is not None and size > rows:
         raise WeftError(f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows}")
 
 
 def transform_of(config: FinetuneConfig, start: Start, source: Source) -> tuple[Transform, list[str]]:
     """What the trained network was trained with, in a length or an image side that suits the data, and why."""
     if isinstance(start.transform, TextTransform):
-        length = config.transform.max_length or fitting_length(source.splits["train"], start.transform.tokenizer)
-        return replace(start.transform, max_length=min(start.transform.max_length, length)), []
+        return length_of(config, start.transform, source)
     if not isinstance(start.transform, ImageTransform):
         return start.transform, []
     side, reasons = side_for(config, start, source)
     crop = config.transform.crop if config.transform.crop != 1 else start.transform.crop
     return replace(start.transform, size=side, crop=crop, max_pixels=config.transform.max_pixels), reasons
+
+
+def length_of(config: FinetuneConfig, trained: TextTransform, source: Source) -> tuple[TextTransform, list[str]]:
+    """The transform of the trained network in the length that was asked for or fits, as far as it reads, and why."""
+    asked, most = config.transform.max_length, trained.max_length
+    length = asked or fitting_length(source.splits["train"], trained.tokenizer)
+    if length > most:
+        return trained, [f"texts of up to {most} tokens: {Path(config.start).name} reads no more"]
+    return replace(trained, max_length=length), [] if asked else [length_note(length)]
 
 
 def side_for(config: FinetuneConfig, start: Start, source: Source) -> tuple[int, list[str]]:

@@ -18,7 +18,7 @@ from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.predictor import Predictor, load
 from weft.training.learnt import never_answered
-from weft.training.loop.evaluation import outputs_of
+from weft.training.loop.events import outputs_of
 from weft.training.metrics import Metrics, measure, score
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.storage.run_folder import RunFolder, open_run
@@ -93,7 +93,7 @@ def chosen(
         known = open_known(source, config, predictor)
         if plan is None or known.fingerprint != plan.fingerprint.partition("+")[0]:
             names = names_of(known, split)
-            count = sum(len(known.splits[name]) for name in names)
+            count = sum(known.count(name) for name in names)
             return known, names, rows_in_words(known, names, count)
     else:
         require_there(folder.path, config.source)
@@ -103,7 +103,7 @@ def chosen(
     check(predictor, opened)
     name = role_of(opened, split)
     same = ", which the run has learnt from" if source is not None else ""
-    return opened, [name], f"the {len(opened.splits[name]):,} rows of {name} of {opened.name}{same}"
+    return opened, [name], f"the {opened.count(name):,} rows of {name} of {opened.name}{same}"
 
 
 def open_known(source: str, config: RunConfig, predictor: Predictor) -> Source:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import reprlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import safetensors.torch
 from pydantic import Field
 from torch import Tensor
 
 from weft.data.transform import transforms
 from weft.data.transform.tokenizer import FILES as TOKENIZER
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
-from weft.disk import Damaged, read_object, validated, write_bytes, write_json
+from weft.disk import WRITTEN, Damaged, read_object, require_own, validated, write_bytes, write_json
 from weft.errors import WeftError
 from weft.imported import Untrusted
 from weft.networks.base.network import Network
 from weft.networks.config import CARRIED, NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.registry import config_from_dict
-from weft.networks.weights.files import require_own, serialized
 from weft.networks.weights.outline import build_stored
-from weft.nn.losses import Task, outputs_for
 from weft.training.embeddings.carried import carry
-from weft.training.objective import Objective
+from weft.training.metrics import Task
+from weft.training.objective import Objective, outputs_for
 
 FORMAT = 1
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -73,6 +74,17 @@ def write_network(
     }
     write_json(folder / "config.json", content)
     write_bytes(folder / "model.safetensors", serialized(weights))
+
+
+def serialized(weights: dict[str, Tensor]) -> bytes:
+    """A .safetensors file of weft's. The library writes metadata in another order each time: here it is sorted, so
+    that the same weights are the same bytes."""
+    content = safetensors.torch.save(weights, metadata=WRITTEN)
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    text = json.dumps({"__metadata__": dict(sorted(header.pop("__metadata__").items())), **header}).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def described(card: NetworkMetadata, network: NetworkConfig) -> dict[str, Any]:

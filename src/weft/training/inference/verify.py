@@ -11,8 +11,8 @@ import torch
 
 from weft.errors import WeftError
 from weft.training.inference.evaluate import evaluate_run
-from weft.training.loop import events as course
 from weft.training.loop.display import Silent
+from weft.training.loop.events import evaluate, resume
 from weft.training.loop.loop import advance
 from weft.training.loop.progress import Progress, capture
 from weft.training.run.context import Run
@@ -66,7 +66,7 @@ def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Ch
     last = min(first.step + steps, following)
     last = max(last, min(following, first.step + plan.log_every))  # at least one point of the curve
     run = reconstruct(folder)
-    progress = course.resume(run, first)
+    progress = resume(run, first)
     led_on, rate_scale = followed(read_events(folder.metrics), first.step)
     progress.rate_scale = rate_scale or progress.rate_scale
     recorder = Recorder()
@@ -74,7 +74,7 @@ def repeat(folder: RunFolder, store: CheckpointStore, steps: int) -> Iterator[Ch
     for batch in run.train.range(first.step, last):
         advance(run, progress, batch)
         if run.plan.due_evaluation(progress.step):
-            course.evaluate(run, progress)
+            evaluate(run, progress)
     written = [event for event in led_on if first.step < event["step"] <= last]
     for kind, name in (("train", "loss"), ("train", "weight_norm"), ("evaluation", "validation_loss")):
         pair = [[event.get(name) for event in events if event["kind"] == kind] for events in (written, recorder.events)]

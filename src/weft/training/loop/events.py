@@ -14,10 +14,10 @@ from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.nn.noise import example_noise
 from weft.training.loop.divergence import Kind, Norms, TrainingIssue, concerned
-from weft.training.loop.evaluation import outputs_of, weights_of
-from weft.training.loop.progress import Best, Progress, capture, restore
+from weft.training.loop.progress import Best, Progress, capture, restore, weights_of
 from weft.training.run.context import Run
-from weft.training.run.distributed import scaling_for, whole
+from weft.training.run.distributed import Distributed, SingleProcess, scaling_for, whole
+from weft.training.run.plan import Plan
 from weft.training.storage.checkpoints import Checkpoint
 from weft.training.storage.run_folder import RunFolder
 
@@ -79,6 +79,7 @@ def add(run: Run, progress: Progress, event: dict[str, Any]) -> None:
 
 def evaluate(run: Run, progress: Progress) -> None:
     """Measure on the validation split, with the averaged weights where there are any, and remember the best."""
+    progress.evaluated = progress.step
     if run.validation is None:
         return
     started = time.perf_counter()
@@ -104,20 +105,54 @@ def evaluate(run: Run, progress: Progress) -> None:
     progress.evaluating += time.perf_counter() - started
 
 
+@torch.no_grad()
+def outputs_of(net: nn.Module, batches: Iterable[Any], team: Distributed | None = None) -> tuple[Tensor, Tensor]:
+    """Outputs (n, K) and targets (n,) of every example of a split, once each, on the CPU, the same on every rank."""
+    team = team or SingleProcess()
+    net.eval()
+    outputs, targets = [], []
+    for batch in batches:
+        inputs = {name: value.to(team.device) for name, value in batch.inputs.items()}
+        with team.autocast():
+            local = net(**inputs).float()
+        outputs.append(team.concatenate(local).cpu())
+        targets.append(team.concatenate(batch.targets.to(team.device)).cpu())
+    return torch.cat(outputs), torch.cat(targets)
+
+
 def revise(run: Run, progress: Progress) -> bool:
     """Where a time was asked for, look at the clock and plan for as many steps as still fit; whether that changes them.
 
     The plan is stored with each change: a run that is resumed takes its course from there.
     """
-    stepping = progress.seconds - progress.evaluating - progress.saving
+    stepping = progress.seconds - progress.evaluating - progress.saving - progress.undone
     plan = run.plan.revision(progress.step, progress.seconds, stepping, progress.evaluating)
     changed = ("steps", "planned", "revised", "limit", "evaluation")
     found = run.team.share({name: getattr(plan, name) for name in changed})
-    before, run.plan = run.plan.steps, replace(run.plan, **found)
+    before = run.plan.steps
+    follow(run, replace(run.plan, **found))
+    return run.plan.steps != before
+
+
+def follow(run: Run, plan: Plan) -> None:
+    """Go on by another plan, which is stored and shown."""
+    run.plan = plan
     if run.team.rank == 0 and run.store is not None:
         RunFolder(run.store.folder.parent).write_asked(run.config, run.plan)
     run.display.replan(run.plan)
-    return run.plan.steps != before
+
+
+def conclude(run: Run, progress: Progress, lr: float) -> None:
+    """Where the time was over before the last step of the plan, what is due after a last step: a point of the curve, an
+    evaluation and a checkpoint. There is no time to go back from what is wrong now."""
+    started = time.perf_counter()
+    if run.plan.limit is None or progress.step < run.plan.steps or progress.evaluated == progress.step:
+        return
+    if progress.loss_count:
+        log(run, progress, run.train[progress.step - 1], lr, {})
+    evaluate(run, progress)
+    progress.seconds += time.perf_counter() - started
+    save(run, progress)
 
 
 def save(run: Run, progress: Progress) -> None:
@@ -152,6 +187,7 @@ def roll_back(run: Run, progress: Progress, trouble: TrainingIssue) -> None:
 
     Only checkpoints at steps of the plan count, not those of an interruption: the course must not depend on those.
     """
+    started = time.perf_counter()
     if len(progress.rollbacks) >= ROLLBACKS or run.store is None:
         raise TrainingFailed(trouble, progress)
     sound = {step for step in run.store.steps() if run.plan.due_checkpoint(step) and step < trouble.step}
@@ -160,12 +196,16 @@ def roll_back(run: Run, progress: Progress, trouble: TrainingIssue) -> None:
     checkpoint = run.store.latest(among=sound)
     if checkpoint is None:
         raise TrainingFailed(trouble, progress)
-    kept = (progress.rollbacks, progress.rate_scale * SMALLER, progress.seconds, progress.cpu_seconds, progress.events)
+    spent = progress.seconds
+    kept = (progress.rollbacks, progress.rate_scale * SMALLER, spent, progress.cpu_seconds, progress.events)
     past = resume(run, checkpoint)
     if run.team.rank == 0:  # steps undone by the roll-back; resuming must not find them
         run.store.prune({step for step in run.store.steps() if step <= past.step})
+    if run.plan.limit is not None:
+        follow(run, run.plan.gone_back(past.step))
     vars(progress).update(vars(past))
     progress.rollbacks, progress.rate_scale, progress.seconds, progress.cpu_seconds, progress.events = kept
+    progress.undone += spent - past.seconds + time.perf_counter() - started
     event = {"kind": "rollback", "step": trouble.step, "to": past.step, "why": str(trouble), "rate_scale": kept[1]}
     progress.rollbacks = [*kept[0], event]
     add(run, progress, event)

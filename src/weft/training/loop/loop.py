@@ -17,10 +17,9 @@ from torch import Tensor
 from weft.data.batch.loader import Batch
 from weft.nn.noise import example_noise
 from weft.training.loop.divergence import NormProbe, Norms, TrainingIssue
-from weft.training.loop.events import evaluate, explain, log, revise, roll_back, save, waiting
+from weft.training.loop.events import conclude, evaluate, explain, log, revise, roll_back, save, waiting
 from weft.training.loop.progress import Progress
-from weft.training.optim.clipping import clip_gradients
-from weft.training.optim.optimisers import rate
+from weft.training.optim.optimisers import clip_gradients, rate
 from weft.training.run.context import Run
 from weft.training.run.distributed import Scaling
 
@@ -28,10 +27,12 @@ from weft.training.run.distributed import Scaling
 def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool:
     """Train to the plan's last step. True when done, False when interrupted; the state is saved either way."""
     wall, cpu = time.perf_counter() - progress.seconds, time.process_time() - progress.cpu_seconds
+    looked = progress.seconds
     while progress.step < run.plan.steps and not stalled(run, progress):
         for batch in waiting(run.train.range(progress.step, run.plan.steps), progress):
             trouble = advance(run, progress, batch)
             if trouble is not None:
+                progress.seconds = time.perf_counter() - wall
                 roll_back(run, progress, trouble)
                 break  # the other batches of this range follow the steps that were undone
             if run.plan.due_evaluation(progress.step):
@@ -44,9 +45,20 @@ def train(run: Run, progress: Progress, interrupted: Callable[[], bool]) -> bool
                 return False
             if enough and progress.step < run.plan.steps:
                 run.display.say(f"ends at step {progress.step:,}: none was better than step {progress.best.step:,}")
-            if enough or (run.plan.due_revision(progress.step) and revise(run, progress)):
+            if enough:
                 break
+            limited = run.plan.limit is not None  # the clocks of ranks differ
+            if limited and run.team.anyone(run.plan.due_revision(progress.step, progress.seconds, looked)):
+                looked = progress.seconds
+                if revise(run, progress):
+                    break
+    conclude(run, progress, rate_at(run, progress, progress.step - 1))
     return True
+
+
+def rate_at(run: Run, progress: Progress, step: int) -> float:
+    """The learning rate at a step."""
+    return run.plan.lr * progress.rate_scale * share_of_peak(run, step)
 
 
 def share_of_peak(run: Run, step: int) -> float:
@@ -64,7 +76,7 @@ def stalled(run: Run, progress: Progress) -> bool:
 def advance(run: Run, progress: Progress, batch: Batch) -> TrainingIssue | None:
     """One step: set the rate, update the weights, keep the books. Returns what went wrong, if anything."""
     plan, step = run.plan, progress.step
-    lr = plan.lr * progress.rate_scale * share_of_peak(run, step)
+    lr = rate_at(run, progress, step)
     for group in run.optimiser.param_groups:
         group["lr"] = lr * group.get("share", 1.0)
         thaw(group, step / plan.steps_per_epoch)

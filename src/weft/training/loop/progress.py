@@ -7,6 +7,8 @@ sharded or not, and the other way round.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -64,6 +66,8 @@ class Numbers:
     saving: Number
     events: Count
     evaluating: Number = 0.0
+    evaluated: Count = 0
+    undone: Number = 0.0
     guess_sum: Number | None = None
 
 
@@ -95,6 +99,10 @@ class Progress:
     """seconds spent writing checkpoints"""
     evaluating: float = 0.0
     """seconds spent on evaluations"""
+    evaluated: int = 0
+    """updates made before the last evaluation"""
+    undone: float = 0.0
+    """seconds spent on what roll-backs have undone, and on them"""
     events: int = 0
     """events in the journal"""
 
@@ -175,6 +183,20 @@ def fill_all(targets: dict[str, Tensor], contents: dict[str, Tensor]) -> None:
     """Copy every content into the target of the same name."""
     for name, target in targets.items():
         fill(target, contents[name])
+
+
+@contextmanager
+def weights_of(net: nn.Module, weights: dict[str, Tensor] | None) -> Iterator[None]:
+    """Lend `net` other weights (a moving average, the best so far); None leaves its own."""
+    if weights is None:
+        yield
+        return
+    own = {name: value.clone() for name, value in net.state_dict().items()}
+    fill_all(net.state_dict(), weights)
+    try:
+        yield
+    finally:
+        fill_all(net.state_dict(), own)
 
 
 def like(parameter: Tensor, value: Tensor) -> Tensor:

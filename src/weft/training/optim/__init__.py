@@ -1,1 +1,1 @@
-"""Optimisers and schedules, the rate finder."""
+"""Optimisers and schedules, clipped gradients, the rate finder."""

@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules by name.
+"""Optimisers and learning-rate schedules by name, and gradients cut down before a step.
 
 torch's own optimisers where they are good; LAMB, which it lacks, and Muon in float32 are written here: torch.optim.Muon
 orthogonalises one matrix at a time in bf16, which takes most of a step on a CPU without bf16 units. The one here stacks
@@ -7,13 +7,15 @@ matrices of one shape. A schedule is a pure function of the step, so that a resu
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import cache
+from typing import Any, Literal, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from weft.errors import WeftError
@@ -46,15 +48,15 @@ def create_optimiser(name: str, groups: Groups, lr: float, net: torch.nn.Module 
     hidden matrices, which it orthogonalises, from embeddings and head, which it leaves to AdamW.
     """
     if name in {"gd", "sgd"}:
-        return torch.optim.SGD(groups, lr=lr, fused=True)
+        return unguarded(torch.optim.SGD)(groups, lr=lr, fused=True)
     if name == "momentum":
-        return torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True, fused=True)
+        return unguarded(torch.optim.SGD)(groups, lr=lr, momentum=0.9, nesterov=True, fused=True)
     if name == "adagrad":
-        return torch.optim.Adagrad(groups, lr=lr, fused=True)
+        return unguarded(torch.optim.Adagrad)(groups, lr=lr, fused=True)
     if name == "adam":  # decay enters the gradient, as in the paper
-        return torch.optim.Adam(groups, lr=lr, fused=True)
+        return unguarded(torch.optim.Adam)(groups, lr=lr, fused=True)
     if name == "adamw":
-        return torch.optim.AdamW(groups, lr=lr, fused=True)
+        return unguarded(torch.optim.AdamW)(groups, lr=lr, fused=True)
     if name == "lamb":
         return Lamb(groups, lr=lr)
     if name == "muon":
@@ -62,7 +64,24 @@ def create_optimiser(name: str, groups: Groups, lr: float, net: torch.nn.Module 
     raise WeftError(f"there is no optimiser {name!r}; known: {', '.join(USUAL_RATE)}")
 
 
-class Lamb(Optimizer):
+class Unguarded(Optimizer):
+    """torch's optimiser without its provisions for being compiled, which import the compiler, for a second and a half,
+    as soon as one is made; the numbers are the same."""
+
+    add_param_group = inspect.unwrap(Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(Optimizer.zero_grad)
+    state_dict = inspect.unwrap(Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(Optimizer.load_state_dict)
+
+
+@cache
+def unguarded(kind: type[Optimizer]) -> Callable[..., Optimizer]:
+    """One of torch's own optimisers without these provisions."""
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    return cast(Callable[..., Optimizer], type(kind.__name__, (Unguarded, kind), {"step": step}))
+
+
+class Lamb(Unguarded):
     """LAMB (You et al. 2020, algorithm 2): Adam's direction, scaled per tensor to the tensor's own norm.
 
     Tensors without decay (norms, biases) take the plain Adam step, as the authors' code does.
@@ -134,7 +153,7 @@ def advance(states: list[dict[str, Any]]) -> int:
     return step
 
 
-class Muon(Optimizer):
+class Muon(Unguarded):
     """Muon (Jordan et al. 2024): momentum made orthogonal by a Newton–Schulz iteration, for hidden matrices.
 
     Groups with `muon=True` hold matrices (rows, columns) or kernels (out, in, …), flattened to matrices; each update
@@ -145,7 +164,7 @@ class Muon(Optimizer):
     def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.95) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": 0.0, "muon": False})
         others = [group for group in self.param_groups if not group["muon"]]
-        self._adamw = torch.optim.AdamW(others, lr=lr, fused=True) if others else None
+        self._adamw = unguarded(torch.optim.AdamW)(others, lr=lr, fused=True) if others else None
         if self._adamw is not None:  # one state and one set of groups: what is saved here is what AdamW uses
             self._adamw.state = self.state
             self._adamw.param_groups = others
@@ -270,3 +289,41 @@ def onecycle(done: float) -> float:
 
 
 SHAPES: dict[str, Callable[[float], float]] = {"cosine": cosine, "linear": linear, "constant": constant}
+
+
+# ---- Gradients cut down before a step: all of them by their common norm, or each unit's by the norm of its weights.
+#
+# Adaptive clipping (Brock et al. 2021, §4) is what lets networks without norms train at large batches: the gradient G_i
+# of unit i, a row of a matrix or a filter, is scaled to at most λ ‖W_i‖, as a step should change a weight by no more
+# than a share of it. ‖W_i‖ counts as at least 1e-3, so that weights which start at zero can move. The head is spared.
+
+ClipMode = Literal["norm", "agc"]
+USUAL_LIMIT: dict[ClipMode, float] = {"norm": 1.0, "agc": 0.01}
+SMALLEST_WEIGHT, SMALLEST_GRADIENT = 1e-3, 1e-6
+
+
+def clip_gradients(network: nn.Module, mode: ClipMode = "norm", limit: float | None = None) -> Tensor:
+    """Clip the gradients of a network and give their common norm as it was before; a limit of 0 clips nothing."""
+    limit = USUAL_LIMIT[mode] if limit is None else limit
+    if mode == "norm" or not limit:
+        return nn.utils.clip_grad_norm_(network.parameters(), limit or math.inf, foreach=True)
+    norm = nn.utils.clip_grad_norm_(network.parameters(), math.inf, foreach=True)
+    head: Any = getattr(network, "head", None)
+    spared = {id(parameter) for parameter in head.parameters()} if isinstance(head, nn.Module) else set()
+    for parameter in network.parameters():
+        if parameter.grad is not None and id(parameter) not in spared:
+            clip_units(parameter, parameter.grad, limit)
+    return norm
+
+
+@torch.no_grad()
+def clip_units(weight: Tensor, gradient: Tensor, limit: float) -> None:
+    """Scale the gradient of each unit, in place, to at most `limit` times the norm of the unit's weights."""
+    most = unit_norms(weight).clamp_(min=SMALLEST_WEIGHT).mul_(limit)
+    norms = unit_norms(gradient)
+    gradient.mul_(torch.where(norms < most, 1.0, most / norms.clamp(min=SMALLEST_GRADIENT)))
+
+
+def unit_norms(x: Tensor) -> Tensor:
+    """The norm of each row or filter, with axes kept; of a vector as a whole."""
+    return x.norm() if x.ndim <= 1 else torch.linalg.vector_norm(x, dim=tuple(range(1, x.ndim)), keepdim=True)

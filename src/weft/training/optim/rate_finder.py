@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-STEPS = 100
+STEPS, FEWEST = 100, 20  # of a search; with fewer than four a decade the lowest loss is hit by chance
 DECADES = 5  # from a thousandth of the optimiser's usual rate to a hundred times it
 SMOOTHING = 0.9
 BLOWN_UP = 2.0  # times the first loss
@@ -14,18 +14,18 @@ MARGIN = 10  # the rate at the lowest loss is the edge; a tenth of it trains (Sm
 Curve = list[tuple[float, float]]
 
 
-def find_rate(step: Callable[[int, float], float], usual: float) -> tuple[float, Curve]:
+def find_rate(step: Callable[[int, float], float], usual: float, steps: int = STEPS) -> tuple[float, Curve]:
     """The rate to use and the curve (rate, smoothed loss) it was read from; `step(number, lr)` returns a loss.
 
-    Changes the weights: the caller puts them back.
+    Fewer `steps` span the same rates, smoothed over as many decades. Changes the weights: the caller puts them back.
     """
     curve: Curve = []
-    average, first = 0.0, math.inf
-    for number in range(STEPS):
-        lr = usual * 10 ** (DECADES * number / (STEPS - 1) - 3)
+    average, first, keep = 0.0, math.inf, SMOOTHING ** (STEPS / steps)
+    for number in range(steps):
+        lr = usual * 10 ** (DECADES * number / (steps - 1) - 3)
         loss = step(number, lr)
-        average = SMOOTHING * average + (1 - SMOOTHING) * loss
-        smoothed = average / (1 - SMOOTHING ** (number + 1))
+        average = keep * average + (1 - keep) * loss
+        smoothed = average / (1 - keep ** (number + 1))
         first = min(first, smoothed) if number < 5 else first
         if not math.isfinite(loss) or smoothed > BLOWN_UP * first:
             break

@@ -1,5 +1,5 @@
 """Pre-training of text networks: masked-language modelling and next-sentence prediction, as a kind of run.
 
-The session, the loop and the commands are those of every run; here is what they are given: the configuration, the
-batches with their masks, the network with its two heads, the objective and its metrics.
+The life of the run, the loop and its storage are those of every run; here is what they are given: the configuration,
+the batches with their masks, the network with its two heads, the objective and its metrics.
 """

@@ -14,7 +14,7 @@ from weft.networks.bert import PretrainingHeads
 from weft.networks.config import TextTokensConfig
 from weft.networks.registry import build
 from weft.nn.initialisation import seeded
-from weft.nn.losses import word_losses
+from weft.nn.word_loss import word_losses
 
 MASKED, HITS, NEXT, NEXT_HITS = range(4)  # columns of what the network answers
 

@@ -31,7 +31,7 @@ from weft.networks.weights.outline import fill
 from weft.training.inference.evaluate import require_there
 from weft.training.inference.network_folder import PRETRAINED, NetworkMetadata, write_network
 from weft.training.learnt import Learnt, judge_sentences, judge_words
-from weft.training.loop.evaluation import outputs_of
+from weft.training.loop.events import outputs_of
 from weft.training.metrics import Metrics
 from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig

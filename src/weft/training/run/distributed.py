@@ -26,6 +26,8 @@ class Distributed(Protocol):
     rank: int
     world: int
     device: torch.device
+    precision: Precision
+    """number format of forward passes"""
 
     def place(self, net: nn.Module) -> nn.Module:
         """Move the network to this process's device and wrap it for its strategy."""
@@ -62,16 +64,16 @@ class SingleProcess:
     device = torch.device("cpu")
 
     def __init__(self) -> None:
-        self._precision: Precision = "float32"
+        self.precision: Precision = "float32"
 
     def place(self, net: nn.Module) -> nn.Module:
         return net
 
     def use(self, precision: Precision) -> None:
-        self._precision = precision
+        self.precision = precision
 
     def autocast(self) -> AbstractContextManager[Any]:
-        kind = AUTOCAST[self._precision]
+        kind = AUTOCAST[self.precision]
         return nullcontext() if kind is None else torch.autocast("cpu", kind)
 
     def backward(self, loss: Tensor) -> None:
@@ -112,7 +114,7 @@ class MultiProcess:
         if self._fabric.world_size != self.world:  # other launchers degrade to one process in silence
             raise WeftError(f"started {self.world} processes, but {self._fabric.world_size} found each other")
         self._sharded = strategy == "fsdp"
-        self._autocast: torch.dtype | None = None
+        self.precision: Precision = "float32"
 
     def _strategy(self, name: str) -> Any:
         from lightning_fabric.strategies.ddp import DDPStrategy
@@ -131,10 +133,11 @@ class MultiProcess:
         return placed
 
     def use(self, precision: Precision) -> None:
-        self._autocast = AUTOCAST[precision]
+        self.precision = precision
 
     def autocast(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self._autocast is None else torch.autocast(self.device.type, self._autocast)
+        kind = AUTOCAST[self.precision]
+        return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
 
     def backward(self, loss: Tensor) -> None:
         # DDP and FSDP average gradients over ranks; the objective's shares are to be added up

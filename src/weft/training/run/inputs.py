@@ -18,26 +18,26 @@ from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source, open_source
 from weft.data.open.splits import drawn, spread
 from weft.data.transform import transforms
-from weft.data.transform.fit import fit
+from weft.data.transform.fit import fit, remarks
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
+from weft.disk import RUN
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
 from weft.networks.registry import REGISTRY, build, configured, list_models, named
 from weft.networks.vit import DistilledViT
-from weft.nn.initialisation import seeded
-from weft.nn.losses import outputs_for
 from weft.training.config import ObjectiveConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.inference.network_folder import NetworkMetadata, write_network
 from weft.training.learnt import Learnt, judge_answers, never_answered
 from weft.training.metrics import Metrics, measure, try_metric
-from weft.training.objective import Goal, Objective, create_objective
+from weft.training.objective import Goal, Objective, create_objective, outputs_for
 from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.settings import settle, settle_network, transform_reasons
+from weft.training.run.settings import settle, settle_network
 from weft.training.storage.record import COUNTED, predictions, tested_rows, write_predictions
+from weft.training.storage.run_folder import RunFolder
 from weft.training.teaching.lessons import Lessons
 from weft.training.teaching.pseudo_labels import PseudoLabels, label_rows
 from weft.training.teaching.teacher import read_teacher
@@ -47,7 +47,7 @@ INPUT = {"image": "image", "text": "text", "pair": "text", "vector": "vector"}  
 
 
 class RunInputs(Protocol):
-    """What a session asks of the things that a run works with, whatever its kind."""
+    """What the life of a run asks of the things that a run works with, whatever its kind."""
 
     @property
     def config(self) -> Any:
@@ -136,7 +136,7 @@ class LabelledInputs:
         self.source.require(fingerprint.removesuffix(self.besides))
 
     def create(self) -> Network:
-        return self.to_be_taught(create_network(self.network, self.config.seed))
+        return self.to_be_taught(build(self.network, self.config.seed))
 
     def to_be_taught(self, network: Network) -> Network:
         """The network, told to answer a teacher with its second head, if it has both."""
@@ -163,6 +163,11 @@ class LabelledInputs:
                 workers=self.config.execution.workers,
             ),
         )
+
+    @property
+    def judged_split(self) -> str:
+        """The split of the source that the final figures are on."""
+        return self.config.objective.judged_on
 
     @property
     def rows(self) -> Source:
@@ -231,14 +236,14 @@ def read_source(config: RunConfig) -> Source:
     """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by."""
     source, reading = open_source(config.source, config.reading), config.reading
     if reading.train_fraction < 1:
-        source = thinned(source, "train", max(2, round(reading.train_fraction * len(source.splits["train"]))))
+        source = thinned(source, "train", max(2, round(reading.train_fraction * source.count("train"))))
     source = thinned(source, "validation", reading.validation_rows)
     return thinned(source, "test", reading.test_rows)
 
 
 def thinned(source: Source, role: str, count: int | None) -> Source:
     """The source with so many rows of a split at most; fewer of them are part of more."""
-    if count is None or count >= len(source.splits[role]):
+    if count is None or count >= source.count(role):
         return source
     less = drawn(source.splits[role], noise.key(source.config.split_seed, "share"), count)
     return replace(source, splits={**source.splits, role: less})
@@ -272,20 +277,25 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
         transform = transforms.load(folder)
     else:
         transform = opened[1] if opened else fit(source, config.transform)
-    about = transform_reasons(config, source, transform)
+    about = remarks(source, config.transform, transform)
     added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
     rows = source if added is None else added.joined(source)
+    config, reasons = settle(config, rows, transform, planned=is_planned(folder))
     objective = objective_of(rows, config.objective)
-    config, reasons = settle(config, rows, transform)
     network = size_network(config, source, transform)
     told = (*chosen, *about, *reasons)
     return LabelledInputs(config, source, transform, network, objective, told, added=added).with_lessons()
 
 
+def is_planned(folder: Path | None) -> bool:
+    """Whether a run in this folder has been planned, its settings decided."""
+    return folder is not None and (folder / RUN).is_file() and RunFolder(folder).plan() is not None
+
+
 def objective_of(source: Source, asked: ObjectiveConfig) -> Objective:
     """The objective of a source's task, as asked for."""
     targets = source.splits["train"].targets
-    found = create_objective(source.task, targets, len(source.classes), asked.smoothing, asked.class_weights)
+    found = create_objective(source.task, targets, len(source.classes), asked.smoothing or 0.0, asked.class_weights)
     if asked.metric is not None:
         some = spread(len(targets), TRIED)
         try_metric(asked.metric, found.task, torch.from_numpy(targets[some]), len(source.classes))
@@ -318,7 +328,7 @@ def check_source(config: RunConfig, source: Source) -> None:
         raise WeftError(
             f"{config.model} makes images of images; to tell classes apart use lenet5 or resnet18 for instance"
         )
-    size, rows = config.optimisation.batch_size, len(source.splits["train"])
+    size, rows = config.optimisation.batch_size, source.count("train")
     if size is not None and size > rows:
         raise WeftError(
             f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows} or less"
@@ -342,9 +352,3 @@ def size_network(config: RunConfig, source: Source, transform: Transform) -> Net
         return configured(config.model, **{**shape, **config.network})
     except SideMismatch as error:
         raise WeftError(f"{error} (--img-size sets the side, --network patch_size=… the patch)") from error
-
-
-def create_network(network: NetworkConfig, seed: int) -> Network:
-    """The network with the initial weights that `seed` decides."""
-    with seeded(seed):
-        return build(network)

@@ -1,4 +1,4 @@
-"""A run from beginning to end: prepare, plan, train, report; or pick up where it stopped."""
+"""A run from beginning to end: prepare, plan, train, report; or go on where it stopped."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from weft import machine, supervision
 from weft.data.read.cache import FILLING
 from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
-from weft.networks.measure.cost import total_macs
+from weft.networks.measure.cost import total_macs, total_parameters
+from weft.training import metrics
 from weft.training.baseline import beside
 from weft.training.finetuning.config import FinetuneConfig
-from weft.training.learning_curves import draw_curves
+from weft.training.learnt import draw_curves, overfitting, remark
 from weft.training.loop import events
 from weft.training.loop.display import Silent, choose_display, duration
-from weft.training.loop.evaluation import outputs_of, weights_of
-from weft.training.loop.events import TrainingFailed
+from weft.training.loop.events import TrainingFailed, outputs_of
 from weft.training.loop.loop import train
-from weft.training.loop.progress import MovingAverage, Progress
+from weft.training.loop.progress import MovingAverage, Progress, weights_of
 from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run import memory, probe, rehearsal
@@ -57,6 +57,11 @@ class Outcome:
     signal: int = 0
     fresh: bool = True
     """whether the work was done now, rather than found done"""
+
+    def remarks(self) -> list[str]:
+        """Sentences about what was learnt, or too much by heart, where there is something to say."""
+        found = () if self.record is None else (remark(self.record), overfitting(self.record))
+        return [sentence for sentence in found if sentence]
 
 
 def start(
@@ -100,12 +105,14 @@ def resume(
     opened: Any = None,
     moved: Places | None = None,
     baseline: bool = False,
+    began: float | None = None,
 ) -> Outcome:
     """Continue the run in `path`; one that has ended is left as it is. `execution` may replace where it is computed.
 
     `moved` says where the `source`, or what fine-tuning has its `start` from, lies now; it must be the same still.
+    `began` is as in `start`, for a run that has no plan yet.
     """
-    started = time.perf_counter()
+    started = time.perf_counter() if began is None else began
     folder = run_folder.open_run(path)
     config = folder.config()
     record = folder.record()
@@ -164,7 +171,7 @@ def run_in_folder(
     enter("measuring before the first step")
     tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if config.duration.time else 0
     started += FILLING.seconds - filled  # what is made once for all runs is not charged to this one
-    run, progress = measure_plan(run, folder, started, tested, known) if plan is None else restore(run)
+    run, progress = measure_plan(run, folder, started, tested, known, inputs) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)
     return train_and_record(run, progress, folder, inputs, display, simple, until)
@@ -179,7 +186,7 @@ def assemble(
     set_threads(plan.threads, team.world)
     machine.keep_freed_memory()
     if team.device.type == "cpu" and trains_all(config):
-        memory.require_room(inputs.network, probe.states(config))
+        memory.require_room(inputs.network.family, total_parameters(inputs.network), probe.states(config))
     core = inputs.create()
     if team.rank == 0 and not (folder.path / "config.json").exists():
         inputs.save_transform(folder.path)
@@ -217,9 +224,21 @@ def set_threads(threads: int, world: int) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-def measure_plan(run: Run, folder: RunFolder, started: float, tested: int, known: Plan | None) -> tuple[Run, Progress]:
+def measure_plan(
+    run: Run, folder: RunFolder, started: float, tested: int, known: Plan | None, inputs: RunInputs
+) -> tuple[Run, Progress]:
     """Measure the plan, unless it is known, and store it: from here on the run can be resumed."""
-    plan = probe.measure(run, started, tested) if known is None else probe.adopt(run, known)
+
+    def judge(outputs: Tensor, targets: Tensor) -> None:
+        if isinstance(inputs, LabelledInputs):  # what is not asked of the user's own metric, which may want many rows
+            metrics.measure(
+                inputs.objective.task, inputs.objective.answers(outputs), targets, len(inputs.source.classes)
+            )
+        else:
+            inputs.measure(outputs, targets)
+        inputs.judge(outputs, targets)
+
+    plan = probe.measure(run, started, tested, judge) if known is None else probe.adopt(run, known)
     if run.team.rank == 0:
         folder.write_asked(run.config, plan)
     path = folder.path if run.team.rank == 0 else None
@@ -255,7 +274,9 @@ def announce(run: Run, inputs: RunInputs, display: Silent) -> None:
         f"at {run.config.execution.price_per_hour:g} an hour"
     )
     if plan.limit is not None and epochs < 1 and plan.revised == ():
-        display.say(f"less than one epoch fits into the time{shorter_epochs(inputs.network, epochs)}")
+        trained = isinstance(run.config, FinetuneConfig)
+        remedy = shorter_epochs(inputs.network, epochs, run.config.optimisation.batch, trained)
+        display.say(f"less than one epoch fits into the time{remedy}")
     display.begin(plan, run.config.optimisation.batch, run.objective.metric)
 
 
@@ -272,7 +293,7 @@ def classical(inputs: RunInputs, display: Silent) -> dict[str, Any] | None:
     """The quick classical baseline of a supervised run."""
     if not isinstance(inputs, LabelledInputs):
         return None
-    return beside(inputs.source, inputs.transform, inputs.config.objective.metric, display.say)
+    return beside(inputs.source, inputs.transform, inputs.config.objective.metric, display.say, inputs.judged_split)
 
 
 def train_and_record(

@@ -10,9 +10,7 @@ from torch import nn
 from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
-from weft.networks.config import NetworkConfig
-from weft.networks.measure.cost import total_parameters
-from weft.nn.activations import saved_bytes
+from weft.nn.activations import kept_for_backward
 from weft.nn.noise import example_noise
 
 CPU = torch.device("cpu")
@@ -24,8 +22,10 @@ def bytes_per_example(net: nn.Module, batch: Batch) -> float:
 
     def kept(count: int) -> int:
         inputs = {name: value[:count].clone().to(device_of(net)) for name, value in batch.inputs.items()}
-        with example_noise(0, 0, batch.index[:count].to(device_of(net))):  # as in training
-            return saved_bytes(lambda: net(**inputs))
+        noise = example_noise(0, 0, batch.index[:count].to(device_of(net)))  # as in training
+        with noise, kept_for_backward() as found:
+            net(**inputs)
+        return sum(found.values())
 
     few, more = min(2, len(batch.index)), min(4, len(batch.index))
     return kept(more) / more if more == few else (kept(more) - kept(few)) / (more - few)
@@ -56,14 +56,13 @@ def saving(weights: int, states: int) -> int:
     return weights * (1 + states + 2 * (2 + states))
 
 
-def require_room(network: NetworkConfig, states: int) -> None:
-    """Refuse, before anything is allocated, a network that could not be trained with no examples at all: weights, best
-    weights, states and a checkpoint of them."""
-    count = total_parameters(network)
+def require_room(family: str, count: int, states: int) -> None:
+    """Refuse, before anything is allocated, a network of `count` parameters that could not be trained with no examples
+    at all: weights, best weights, states and a checkpoint of them."""
     need, have = 4 * count * (2 + states) + saving(4 * count, states), available()
     if need > have:
         raise WeftError(
-            f"to train a {network.family} network of {count:,} parameters takes {gigabytes(need)} at least and "
+            f"to train a {family} network of {count:,} parameters takes {gigabytes(need)} at least and "
             f"{gigabytes(have)} are free; choose a smaller one"
         )
 

@@ -15,6 +15,7 @@ from weft.training.run.kinds import AnyConfig
 
 DEFAULT_EPOCHS = 10
 MOST = 1 << 40  # steps that any run may have
+OFTEN = 8  # parts of what is left after each of which the clock is looked at
 Steps = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -77,10 +78,14 @@ class Plan:
             since, until = after, steps
         return place + (step - since) * (self.schedule_length - place) / (until - since) if self.revised else step
 
-    def due_revision(self, step: int) -> bool:
-        """Whether to look at the clock after `step` updates: after an eighth of the run, then of what is left."""
+    def due_revision(self, step: int, passed: float, looked: float) -> bool:
+        """Whether to revise the plan after `step` updates and `passed` seconds, `looked` of them at the last revision:
+        after an eighth of the steps or of the time, then of what is left. Steps alone would not do: where they are ten
+        times as long as those of the probe, an eighth of them takes all of the time."""
+        if self.limit is None or step >= self.steps:
+            return False
         last = self.revised[-1][0] if self.revised else 0
-        return self.limit is not None and step < self.steps and step - last >= max(1, (self.steps - last) // 8)
+        return step - last >= max(1, (self.steps - last) // OFTEN) or passed - looked >= (self.limit - looked) / OFTEN
 
     def revision(self, step: int, passed: float, stepping: float, evaluating: float = 0.0) -> Plan:
         """The plan with as many steps as fit; `passed` seconds are over, `stepping` of them spent on updates and
@@ -89,11 +94,17 @@ class Plan:
         evaluation = evaluating / (step // self.eval_every) if step >= self.eval_every else self.evaluation
         limit = self.limit - (1 + self.last_evaluations) * (evaluation - self.evaluation)
         each = stepping / step + evaluation / self.eval_every + self.saving / self.checkpoint_every
-        steps = step + max(1, nearest((limit - passed) / each))
+        steps = step + max(0, nearest((limit - passed) / each))  # none where not half of one fits: it ends here
         revised = (*self.revised, (step, steps))
         return replace(
             self, steps=steps, planned=self.schedule_length, revised=revised, limit=limit, evaluation=evaluation
         )
+
+    def gone_back(self, step: int) -> Plan:
+        """The plan as it was at `step`, but for the time that is left: later changes of its steps are forgotten."""
+        revised = tuple(change for change in self.revised if change[0] <= step)
+        steps = revised[-1][1] if revised else self.schedule_length
+        return replace(self, steps=steps, revised=revised, planned=self.planned if revised else None)
 
     def due_log(self, step: int) -> bool:
         """Whether the curve gets a point after `step` updates; a checkpoint is preceded by one."""

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
 from weft import machine
 from weft.data.batch.loader import Batch
+from weft.data.open.splits import spread
 from weft.errors import WeftError
-from weft.training.config import seconds
+from weft.training.config import seconds, to_dict
 from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
-from weft.training.loop.evaluation import outputs_of
-from weft.training.loop.events import save
+from weft.training.loop.events import outputs_of, save
 from weft.training.loop.loop import update
 from weft.training.loop.progress import Progress, capture, restore
+from weft.training.optim import rate_finder
 from weft.training.optim.optimisers import USUAL_RATE
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.pretraining.config import PretrainConfig
@@ -31,7 +34,6 @@ from weft.training.run.context import Run
 from weft.training.run.distributed import Precision, scaling_for
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan, nearest, steps_asked, warmup_steps
-from weft.training.storage.yaml_file import to_dict
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
 FEW = 2  # examples of the first step that is timed
@@ -42,9 +44,11 @@ LEAVING = 0.5  # seconds from the record to the end of the process
 LARGER = 2.0  # an example takes less in a whole batch than in one of a few: by this much at most
 EVALUATING = 0.1  # share of the time, at most, that goes into evaluations where their interval is not given
 EVALUATIONS = 10  # of a run that has fewer epochs
+EVALUATED, TOGETHER = 3, 4  # places in the validation split, and batches at each, that are timed
 TRY_FORMATS = 120.0  # seconds of training: to try a format takes two seconds the first time on a machine
 TRY_COMPILE = 1200.0  # seconds of eager training: to try takes a minute, which should not be above 5 % of a run
 SHAPES = 4  # batches of text differ in width: torch compiles for one, then for any, to train and to evaluate
+Judge = Callable[[torch.Tensor, torch.Tensor], object]
 NARROW: tuple[Precision, ...] = ("bf16", "fp16")
 CHECKPOINT_SECONDS = 60.0
 CHECKPOINT_SHARE = 0.005  # of the time, at most: half of what is allowed, since disks vary
@@ -88,9 +92,9 @@ def stop_after(config: AnyConfig, eval_every: int) -> int | None:
     return config.patience * eval_every
 
 
-def measure(run: Run, started: float, tested: int) -> Plan:
+def measure(run: Run, started: float, tested: int, judge: Judge) -> Plan:
     """The finished plan. `started` is when the command began (perf_counter): `--time` counts from there. `tested` is
-    how many batches the test split has.
+    how many batches the test split has, and `judge` what is done at the end with outputs and targets of a split.
 
     Leaves the checkpoint of step 0 behind, and the run as it was.
     """
@@ -98,8 +102,6 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     save_seconds = timed(lambda: save(run, beginning)) * growth(run)
     start = capture(beginning, run.core, run.optimiser, run.ema)
     run.plan = dataclasses.replace(run.plan, memory=predicted_memory(run))
-    lr = chosen_rate(run)
-    restore(start, run.core, run.optimiser, run.ema)
     run.team.use(run.plan.precision)
     if run.plan.compile:
         run.core.compile()
@@ -108,31 +110,50 @@ def measure(run: Run, started: float, tested: int) -> Plan:
     if asked:
         require_some_steps(run, asked, time.perf_counter() - started)
     step_seconds = mean_step(run, run.plan.precision, probe_steps(run), within=probing)
-    precision, step_seconds = choose_precision(run, step_seconds)
-    compiled, step_seconds = choose_compile(run, precision, step_seconds)
-    evaluation = evaluation_seconds(run)
+    lr = run.plan.lr
+    if run.config.optimisation.lr == "auto":
+        restore(start, run.core, run.optimiser, run.ema)
+        lr = search_rate(run, step_seconds)
+        restore(start, run.core, run.optimiser, run.ema)
+    until = time.perf_counter() + probing
+    precision, step_seconds = choose_precision(run, step_seconds, until)
+    compiled, step_seconds = choose_compile(run, precision, step_seconds, until)
+    evaluation = evaluation_seconds(run, probing)
+    last = last_evaluations(run, tested, evaluation, probing) if asked else 0.0
+    judging = judging_seconds(run, judge, tested) if asked else 0.0
     restore(start, run.core, run.optimiser, run.ema)
-    rest, last, passed = None, last_evaluations(run, tested), time.perf_counter() - started
-    ending = evaluation * (1 + last) + save_seconds / growth(run) + LEAVING  # which writes the network once more
+    rest, passed = None, time.perf_counter() - started
+    ending = evaluation * (1 + last) + judging + save_seconds / growth(run) + LEAVING  # writes the network once more
     if asked:
         rest = run.team.share(seconds(asked) - passed - ending)
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled, last_evaluations=last)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
-    if plan.steps < LEAST and asked:
+    if asked and run.team.anyone(plan.steps < LEAST):  # ranks measure each for itself, and end together
         raise too_short(run, asked, passed, ending)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
 def require_some_steps(run: Run, asked: str, passed: float) -> None:
-    """Refuse a time that a handful of steps does not fit into, from a step of a few examples: a whole one might take
+    """Refuse a time that a handful of steps does not fit into, from steps of a few examples: a whole one might take
     longer than all of the time."""
-    batch = run.train[0]
-    few, scaling = first_examples(batch, FEW), scaling_for(run.plan.precision)
+    batch, scaling = run.train[0], scaling_for(run.plan.precision)
     for group in run.optimiser.param_groups:
         group["lr"] = 0.0
-    short = min(timed(lambda: update(run, few, 0, scaling)) for _ in range(2))
-    if LEAST * short * len(batch.index) / FEW / LARGER > seconds(asked) - passed:
+
+    def fastest(examples: int) -> float:
+        few = first_examples(batch, examples)
+        return min(timed(lambda: update(run, few, 0, scaling)) for _ in range(2))
+
+    least = LEAST * whole_step(fastest(FEW), fastest(2 * FEW), len(batch.index))
+    if run.team.anyone(least > seconds(asked) - passed):
         raise too_short(run, asked, passed)
+
+
+def whole_step(few: float, more: float, examples: int) -> float:
+    """Seconds, at least, of a step of so many examples, from steps of `FEW` and of twice as many: what grows with the
+    examples, less by what larger batches gain, and what does not, such as the update of many weights."""
+    each = max(0.0, more - few) / FEW
+    return max(0.0, few - FEW * each) + each * examples / LARGER
 
 
 def first_examples(batch: Batch, count: int) -> Batch:
@@ -150,25 +171,59 @@ def too_short(run: Run, asked: str, passed: float, ending: float = 0.0) -> WeftE
     fewer = ", fewer --test-rows" if labelled and ending > SHARE_TOLD * seconds(asked) else ""
     size = run.config.optimisation.batch
     smaller = f", --batch-size {max(1, size // 4)}" if size > 8 else ""
-    side = "" if "mask" in run.train[0].inputs else ", a smaller --img-size"
+    side = ", a smaller --img-size" if getattr(run.train[0].inputs.get("x"), "ndim", 0) == 4 else ""
     return WeftError(
         f"fewer than {LEAST} steps of {run.config.model} with a batch of {size} fit into --time {asked}{besides}; "
         f"give more time, a smaller network{side}{smaller}{fewer}, or count in --steps"
     )
 
 
-def evaluation_seconds(run: Run) -> float:
-    """Seconds of an evaluation, from one batch of it, the second time it is computed."""
+def evaluation_seconds(run: Run, within: float = math.inf) -> float:
+    """Seconds of an evaluation, from batches in several places of it, since some texts are longer than others; several
+    in each, as in an evaluation others are made ready meanwhile, which takes time from the network.
+
+    The first is computed once before: it may hold a compilation, or the loading of a block of a streamed source. Where
+    that took longer than `within`, there is no time for others.
+    """
     if run.validation is None:
         return 0.0
-    first = timed(lambda: evaluate_once(run))
-    each = min(first, timed(lambda: evaluate_once(run))) if first < 1 else first
-    return each * len(run.validation)
+    each = timed(lambda: evaluate_once(run))
+    if run.team.anyone(each > within):
+        run.display.say(f"the first batch of an evaluation took {each:.0f} s; the plan counts on as much for each")
+        return each * len(run.validation)
+    taken: list[float] = []
+    for first in spread(max(1, len(run.validation) - TOGETHER + 1), EVALUATED).tolist():
+        last = min(first + TOGETHER, len(run.validation))
+        taken.append(timed(partial(evaluate_some, run, first, last)) / (last - first))
+        if run.team.anyone(TOGETHER * sum(taken) > within / 2):
+            break
+    return statistics.fmean(taken) * len(run.validation)
 
 
-def last_evaluations(run: Run, tested: int) -> float:
-    """Evaluations after that of the last step, of the best weights on validation and test, in those on validation."""
-    return 1 + tested / len(run.validation) if run.validation else 0.0
+def judging_seconds(run: Run, judge: Judge, tested: int) -> float:
+    """Seconds that it takes to judge the answers to validation and test at the end, from those to one batch, repeated.
+
+    Judged once before: to load the libraries of metrics takes a second, many on a busy machine, which is over then."""
+    if run.validation is None:
+        return 0.0
+    outputs, targets = outputs_of(run.net, [run.validation[0]], run.team)
+    judge(outputs, targets)
+    times = max(tested, len(run.validation))
+    many = [rows.repeat(times, *(1 for _ in rows.shape[1:])) for rows in (outputs, targets)]
+    return timed(lambda: judge(*many))
+
+
+def last_evaluations(run: Run, tested: int, evaluation: float, within: float = math.inf) -> float:
+    """Evaluations after that of the last step, of the best weights on validation and test, in those on validation of
+    `evaluation` seconds: whatever the format of the steps, these are made in float32, and timed in it."""
+    if not run.validation:
+        return 0.0
+    used, wide = run.team.precision, evaluation
+    if used != "float32":
+        run.team.use("float32")
+        wide = evaluation_seconds(run, within)
+        run.team.use(used)
+    return (1 + tested / len(run.validation)) * (wide / evaluation if evaluation else 1.0)
 
 
 def adopt(run: Run, known: Plan) -> Plan:
@@ -246,8 +301,13 @@ def mean_step(
 
 def evaluate_once(run: Run) -> None:
     """The network's outputs for one batch of the validation split."""
+    evaluate_some(run, 0, 1)
+
+
+def evaluate_some(run: Run, first: int, last: int) -> None:
+    """The network's outputs for the batches first, …, last - 1 of the validation split."""
     if run.validation is not None:
-        outputs_of(run.net, [run.validation[0]], run.team)
+        outputs_of(run.net, run.validation.range(first, last), run.team)
 
 
 def predicted_memory(run: Run) -> int:
@@ -269,11 +329,9 @@ def growth(run: Run) -> float:
     return (2 + states(run.config)) / (2 if run.ema is not None else 1)
 
 
-def chosen_rate(run: Run) -> float:
-    """The rate asked for, the optimiser's usual one, or the finder's, whose curve is shown."""
-    if run.config.optimisation.lr != "auto":
-        return run.plan.lr
-
+def search_rate(run: Run, each: float) -> float:
+    """The finder's rate, whose curve is shown; a step takes `each` seconds."""
+    steps = search_steps(run, each)
     scaling = scaling_for(run.plan.precision)
 
     def step(number: int, lr: float) -> float:
@@ -282,7 +340,7 @@ def chosen_rate(run: Run) -> float:
         loss, _, sound = update(run, run.train[number], number, scaling)
         return float(run.team.sum(loss)) if sound else math.nan
 
-    lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt])
+    lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt], steps)
     if not curve:
         raise WeftError(
             "--lr auto finds no rate: the loss is not finite at the first step already; look for very large numbers "
@@ -293,17 +351,33 @@ def chosen_rate(run: Run) -> float:
     return lr
 
 
-def choose_precision(run: Run, plain: float) -> tuple[Precision, float]:
+def search_steps(run: Run, each: float) -> int:
+    """Steps of the search for a rate: as many as a tenth of the time asked for has room for, refused where that is too
+    few to see where the loss is lowest; the same on every rank."""
+    asked = run.config.duration.time
+    if not asked:
+        return rate_finder.STEPS
+    steps = int(run.team.share(min(rate_finder.STEPS, PROBING * seconds(asked) / max(each, 1e-9))))
+    if steps < rate_finder.FEWEST:
+        raise WeftError(
+            f"--lr auto takes {rate_finder.FEWEST} steps at least, and {steps} fit into a tenth of --time {asked}; "
+            "give a rate with --lr, or more time"
+        )
+    return steps
+
+
+def choose_precision(run: Run, plain: float, until: float = math.inf) -> tuple[Precision, float]:
     """The number format asked for, or the one with the fastest step, and its seconds.
 
-    Narrow ones are tried where the run is long enough to gain, a bare product first, each in a process of its own.
+    Narrow ones are tried where the run is long enough to gain, a bare product first, each in a process of its own,
+    which is given `until` that moment (perf_counter).
     """
     if run.config.execution.precision != "auto":
         return run.plan.precision, plain
     found: dict[Precision, float] = {"float32": 0.9}  # a narrower format must be worth its rounding
     for precision in NARROW if expected_seconds(run, plain) > TRY_FORMATS else ():
-        if run.team.rank == 0 and faster_product(run, precision):
-            found[precision] = rehearse(run, precision, compiled=False).ratio
+        if run.team.rank == 0 and faster_product(run, precision, until):
+            found[precision] = rehearse(run, precision, False, until).ratio
     found = run.team.share(found)
     best = min(found, key=lambda precision: found[precision])
     run.team.use(best)
@@ -316,15 +390,16 @@ def expected_seconds(run: Run, step: float) -> float:
     return float(run.team.share(seconds(asked) if asked else run.plan.steps * step))
 
 
-def faster_product(run: Run, precision: Precision) -> bool:
+def faster_product(run: Run, precision: Precision, until: float) -> bool:
     """Whether a format works here and a product of matrices is faster in it: on many CPUs it is ten times slower."""
-    answer = rehearsal.try_format(precision, run.team.device.type, net=run.core)
+    within = until - time.perf_counter()
+    answer = rehearsal.try_format(precision, run.team.device.type, net=run.core, within=within)
     note(run, precision, answer)
     return answer.works and answer.ratio < 1
 
 
-def rehearse(run: Run, precision: Precision, compiled: bool) -> rehearsal.Answer:
-    """Steps of this run in another form, in a process of its own, for which there must be memory."""
+def rehearse(run: Run, precision: Precision, compiled: bool, until: float) -> rehearsal.Answer:
+    """Steps of this run in another form, in a process of its own, for which there must be memory, and time."""
     assert run.store is not None
     if memory.available(run.team.device) < run.plan.memory:
         answer = rehearsal.Answer(False, why="there is no memory for a second process to try it")
@@ -333,7 +408,8 @@ def rehearse(run: Run, precision: Precision, compiled: bool) -> rehearsal.Answer
         shape = [to_dict(config)[name] for name in ("model", "network", "transform", "augment", "optimisation")]
         shape.append(sum(p.numel() for p in run.core.parameters()))
         folder, threads = run.store.folder.parent, torch.get_num_threads()
-        answer = rehearsal.try_steps(folder, precision, compiled, run.team.device.type, threads, shape)
+        within = until - time.perf_counter()
+        answer = rehearsal.try_steps(folder, precision, compiled, run.team.device.type, threads, shape, within)
     note(run, f"torch.compile in {precision}" if compiled else precision, answer)
     return answer if answer.works else dataclasses.replace(answer, ratio=math.inf)
 
@@ -346,8 +422,9 @@ def note(run: Run, what: str, answer: rehearsal.Answer) -> None:
         run.plan = dataclasses.replace(run.plan, tried=(*run.plan.tried, sentence))
 
 
-def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, float]:
-    """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile."""
+def choose_compile(run: Run, precision: Precision, eager: float, until: float = math.inf) -> tuple[bool, float]:
+    """Whether to compile, and the seconds of a step: when the saving over the run exceeds the time to compile. To try
+    it is given `until` that moment."""
     if run.config.execution.compile is not None:
         return run.plan.compile, eager
     total = expected_seconds(run, eager)
@@ -355,7 +432,7 @@ def choose_compile(run: Run, precision: Precision, eager: float) -> tuple[bool, 
     if total <= TRY_COMPILE * (SHAPES if varying else 1):
         return False, eager
     run.display.say("trying torch.compile in a process of its own, which takes a minute or more")
-    answer = rehearse(run, precision, compiled=True) if run.team.rank == 0 else rehearsal.Answer(False)
+    answer = rehearse(run, precision, True, until) if run.team.rank == 0 else rehearsal.Answer(False)
     ratio, first = run.team.share([answer.ratio, answer.first])
     pays = bool((1 - ratio) * total > first)
     if pays:

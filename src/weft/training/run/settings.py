@@ -7,16 +7,14 @@ alike. Image side and text length follow the data too, in `data/transform/fit.py
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-
+from weft.data.open.labels import uneven
 from weft.data.open.source import Source
-from weft.data.transform.fit import fitting_side, image_shapes, size_note
-from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
+from weft.data.transform.fit import LARGE, SMALL, fitting_side, image_shapes, other_sizes
+from weft.data.transform.transforms import ImageTransform, Transform
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_macs
@@ -28,10 +26,10 @@ from weft.training.run.plan import DEFAULT_EPOCHS
 
 EPOCH = 50  # steps that an epoch should have at least: fewer, and a small set is seen often and learnt from rarely
 SMALLEST, LARGEST = 8, 128  # batch
-SMALL, LARGE = 32, 64  # px of the images of a network that was chosen here, in short runs and in long ones
 MANY = 20_000  # training images beyond which few passes are made in minutes
 LONG, PASSES = 1200.0, 10  # seconds, and epochs, of a run that makes many passes all the same
-UNEVEN = 10  # times as many rows as the rarest class has, at which weights are offered
+SMOOTHING = 0.1  # of labels, in runs that pass over a small set many times (Szegedy et al. 2016)
+DROPPED = {"textconv": 0.5, "lstm": 0.5}  # of the units of these families in such runs, as Kim 2014 does
 STEPS, MOST_EPOCHS = 1500, 100  # that a run of no given length has at least, and epochs that it has at most
 WAIT, LEAST_WAIT = 1 / 3, 5  # evaluations without a better one after which it ends: a share of its epochs, at least 5
 SIGNS = re.compile(r"(digit|letter|class|char|number|no)?[ _-]*[0-9a-z]", re.IGNORECASE)  # names of digits and letters
@@ -63,17 +61,34 @@ def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> 
     if config.optimisation.lr is None:
         config = replace(config, optimisation=replace(config.optimisation, lr=SHORT_RUN_RATE))
         reasons.append(f"rate {SHORT_RUN_RATE:g}: that of short runs of small networks (--lr)")
-    longest = LARGE if is_long(config) else SMALL
-    if config.transform.img_size is None and (side := fitting_side(image_shapes(source))) > longest:
+    side, longest = small_side(config, source)
+    if longest < side:
         config = replace(config, transform=replace(config.transform, img_size=longest))
-        reasons.append(f"images of {longest} px, from {side}: many epochs over small ones teach more (--img-size)")
+        others = other_sizes(image_shapes(source), side)
+        seen = f" ({others})" if others else ""
+        reasons.append(
+            f"images of {longest} px, from {side}{seen}: many epochs over small ones teach more (--img-size)"
+        )
     return config, reasons
 
 
-def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[RunConfig, list[str]]:
-    """The configuration with every setting decided, and a sentence for each that was decided here."""
+def small_side(config: RunConfig, source: Source) -> tuple[int, int]:
+    """The side that follows the images, and the smaller one that the network which is chosen here takes."""
+    if config.transform.img_size is not None:
+        return config.transform.img_size, config.transform.img_size
+    side = fitting_side(image_shapes(source))
+    return side, min(side, LARGE if is_long(config) else SMALL)
+
+
+def settle(
+    config: RunConfig, source: Source, transform: Transform, planned: bool = False
+) -> tuple[RunConfig, list[str]]:
+    """The configuration with every setting decided, and a sentence for each that was decided here.
+
+    What a run was `planned` with stays: it may be of a time when fewer settings followed the data.
+    """
     reasons: list[str] = []
-    rows = len(source.splits["train"])
+    rows, often = source.count("train"), passes_often(config) and not planned
     if config.optimisation.batch_size is None:
         size = batch_for(rows, EPOCH, SMALLEST, LARGEST)
         config = replace(config, optimisation=replace(config.optimisation, batch_size=size))
@@ -86,7 +101,11 @@ def settle(config: RunConfig, source: Source, transform: Transform) -> tuple[Run
         if changes:
             config = replace(config, augment=replace(config.augment, **changes))
             reasons.append(why)
-    return config, [*reasons, *imbalance(config, source)]
+    if often and rows <= MANY and source.task in ("classes", "binary"):
+        config, told = regularised(config, rows)
+        reasons += told
+    offered = uneven(source) if config.objective.class_weights is None else ()
+    return config, [*reasons, *offered]
 
 
 def with_length(config: RunConfig, steps_per_epoch: int) -> tuple[RunConfig, str]:
@@ -97,6 +116,25 @@ def with_length(config: RunConfig, steps_per_epoch: int) -> tuple[RunConfig, str
     ends = f", at most; ends after {patience} evaluations without a better one" if patience else ""
     config = replace(config, duration=DurationConfig(epochs=float(epochs)), patience=patience)
     return config, f"{epochs} epochs of {steps_per_epoch:,} steps{ends} (--epochs, --time, --patience)"
+
+
+def passes_often(config: RunConfig) -> bool:
+    """Whether a run of this length passes over a small set until nothing more is gained: one of a time, or of no given
+    length. Who counts epochs or steps decides for themselves what goes with them."""
+    return config.duration.time is not None or config.duration == DurationConfig()
+
+
+def regularised(config: RunConfig, rows: int) -> tuple[RunConfig, list[str]]:
+    """The configuration with what keeps a network from learning a small set by heart, where nothing was said of it."""
+    told, why = [], f"{rows:,} rows are soon known by heart"
+    if config.objective.smoothing is None:
+        config = replace(config, objective=replace(config.objective, smoothing=SMOOTHING))
+        told.append(f"labels smoothed by {SMOOTHING:g}: {why} (--smoothing)")
+    share = DROPPED.get(REGISTRY[config.model].family) if config.model in REGISTRY else None
+    if share is not None and "drop_rate" not in config.network:
+        config = replace(config, network={**config.network, "drop_rate": share})
+        told.append(f"drop-out of {share:g}: {why} (--network drop_rate={share:g})")
+    return config, told
 
 
 def is_long(config: RunConfig) -> bool:
@@ -112,17 +150,27 @@ def augmentation_for(
     if asked.flip is not None and asked.crop_padding is not None:
         return {}, ""
     many_passes = (config.duration.epochs or 0) >= PASSES or is_long(config)
+    decided: dict[str, Any] = {"flip": False, "crop_padding": 0}
     if side < 24 or (rows > MANY and not many_passes):
         small = f"images of {side} px have no room for it" if side < 24 else f"few passes over {rows:,} images"
-        found: dict[str, Any] = {"flip": False, "crop_padding": 0}
-        words = f"no augmentation: {small}"
+        why = f": {small}"
     else:
-        photos = transform.channels == 3
-        flip, why = mirroring_for(source, transform) if asked.flip is None else (asked.flip, "")
-        found = {"flip": flip, "crop_padding": max(1, round(side / (8 if photos else 14)))}
-        words = f"images {'mirrored and ' * flip}shifted by up to {found['crop_padding']} px{why}"
-    given = {name for name in found if getattr(asked, name) is not None}
-    return {name: value for name, value in found.items() if name not in given}, f"{words} (--flip, --crop-padding)"
+        decided["crop_padding"] = max(1, round(side / (8 if transform.channels == 3 else 14)))
+        decided["flip"], why = mirroring_for(source, transform) if asked.flip is None else (False, "")
+    given = {name: value for name in decided if (value := getattr(asked, name)) is not None}
+    found = {name: value for name, value in decided.items() if name not in given}
+    flags = ", ".join(f"--{name.replace('_', '-')}" for name in found)
+    return found, f"{as_words(decided | given, found)}{why} ({flags})"
+
+
+def as_words(augment: dict[str, Any], decided: dict[str, Any]) -> str:
+    """What images undergo: mirrored or shifted; of what was `decided` here also that it is not done."""
+    names = {"flip": "mirrored", "crop_padding": f"shifted by up to {augment['crop_padding']} px"}
+    done = [words for name, words in names.items() if augment[name]]
+    if not done and len(decided) == len(names):
+        return "no augmentation"
+    left = [f"not {names[name].split()[0]}" for name in decided if not augment[name]]
+    return f"images {' and '.join(done)}{', ' * bool(done and left)}{', '.join(left)}"
 
 
 def mirroring_for(source: Source, transform: ImageTransform) -> tuple[bool, str]:
@@ -130,44 +178,28 @@ def mirroring_for(source: Source, transform: ImageTransform) -> tuple[bool, str]
     photos, signs = transform.channels == 3, all(SIGNS.fullmatch(name) for name in source.classes)
     usual, tried = photos and not signs, try_mirroring(source, transform)
     if tried is not None and (tried.hurts if usual else tried.helps):
-        return not usual, f", {'not ' * usual}mirrored: {tried}"
-    return usual, "" if usual else f", not mirrored: {'digits or letters' if signs else 'grey images'} may not be"
+        return not usual, f": {tried}"
+    return usual, "" if usual else f": {'digits or letters' if signs else 'grey images'} may not be"
 
 
-def imbalance(config: RunConfig, source: Source) -> list[str]:
-    """An offer of class weights where the commonest class has many times the rows of the rarest."""
-    if source.task not in ("classes", "binary") or config.objective.class_weights is not None:
-        return []
-    counts = np.bincount(source.splits["train"].targets.astype(np.int64), minlength=len(source.classes))
-    if counts.min() == 0 or counts.max() < UNEVEN * counts.min():
-        return []
-    most, least = source.classes[int(counts.argmax())], source.classes[int(counts.argmin())]
-    times = counts.max() // counts.min()
-    return [f"{most!r} has {times} times the rows of {least!r}: --class-weights balanced would weigh them alike"]
+def shorter_epochs(network: NetworkConfig, share: float, batch: int = LARGEST, trained: bool = False) -> str:
+    """What would let a whole epoch fit where only a `share` of one does: a smaller network, image or text; and a larger
+    `batch`, which takes less time a row. A `trained` network cannot be exchanged by its name."""
+    found = [] if trained else [f"--model {name}" for name in smaller_network(network, share)]
+    if network.input == "image":
+        patch = int(getattr(network, "patch_size", 1))
+        side = int(network.img_size[0] * share**0.5) // max(8, patch) * max(8, patch)  # type: ignore[attr-defined]
+        found += [f"--img-size {side}"] if side >= 16 else []
+    elif network.input == "text":
+        length = int(network.max_length * share) // 8 * 8  # type: ignore[attr-defined]
+        found += [f"--max-length {length}"] if length >= 16 else []
+    found += ["a smaller network to start from"] if trained else []
+    larger = f"; --batch-size {min(LARGEST, 4 * batch)} takes less time a row" if batch < LARGEST else ""
+    return f"; {' or '.join(found)} would fit{larger}" if found else f"; give more time{larger}"
 
 
-def transform_reasons(config: RunConfig, source: Source, transform: Transform) -> list[str]:
-    """Sentences about image side and text length where they followed the data; found once for an opened source."""
-    key = f"remarks on {config.transform}"
-    if key not in source.stores:
-        source.stores[key] = list(_transform_reasons(config, source, transform))
-    found: list[str] = source.stores[key]
-    return found
-
-
-def _transform_reasons(config: RunConfig, source: Source, transform: Transform) -> Iterator[str]:
-    from weft.training.finetuning.lengths import cut_note
-
-    if isinstance(transform, TextTransform):
-        if config.transform.max_length is None:
-            yield f"texts of up to {transform.max_length} tokens (--max-length)"
-        yield from cut_note(source, transform)
-    elif isinstance(transform, ImageTransform) and config.transform.img_size is None:
-        yield from size_note(source, transform)
-
-
-def shorter_epochs(network: NetworkConfig, share: float) -> str:
-    """What would let a whole epoch fit where only a `share` of one does: a smaller network, a smaller image."""
+def smaller_network(network: NetworkConfig, share: float) -> list[str]:
+    """The name of the largest network of the family that takes at most a `share` of the work, if there is one."""
     most = total_macs(network) * share
     shape = {name: getattr(network, name) for name in SHAPE if hasattr(network, name)}
     fitting: list[tuple[int, str]] = []
@@ -176,12 +208,7 @@ def shorter_epochs(network: NetworkConfig, share: float) -> str:
             with suppress(WeftError):  # that cannot have inputs of this shape
                 macs = total_macs(configured(name, **shape))
                 fitting += [(macs, name)] if macs <= most else []
-    found = [f"--model {max(fitting)[1]}"] if fitting else []
-    if network.input == "image":
-        patch = int(getattr(network, "patch_size", 1))
-        side = int(network.img_size[0] * share**0.5) // max(8, patch) * max(8, patch)  # type: ignore[attr-defined]
-        found += [f"--img-size {side}"] if side >= 16 else []
-    return f"; {' or '.join(found)} would fit" if found else "; give more time"
+    return [max(fitting)[1]] if fitting else []
 
 
 def as_stored(config: Config, stored: Any) -> Config:
@@ -197,6 +224,11 @@ def as_stored(config: Config, stored: Any) -> Config:
     lr, side, duration, patience = config.optimisation.lr, config.transform.img_size, config.duration, config.patience
     if duration == DurationConfig():
         duration, patience = stored.duration, stored.patience if patience is None else patience
+    smoothing, network = config.objective.smoothing, config.network
+    if smoothing is None and (passes_often(config) or not stored.objective.smoothing):
+        smoothing = stored.objective.smoothing
+    if passes_often(config) and stored.model in REGISTRY and REGISTRY[stored.model].family in DROPPED:
+        network = {**{name: value for name, value in stored.network.items() if name == "drop_rate"}, **network}
     if isinstance(config, FinetuneConfig):
         lr = lr or stored.optimisation.lr
     elif not config.model:
@@ -204,6 +236,8 @@ def as_stored(config: Config, stored: Any) -> Config:
     return replace(
         config,
         model=config.model or stored.model,
+        network=network,
+        objective=replace(config.objective, smoothing=smoothing),
         optimisation=replace(config.optimisation, batch_size=size, lr=lr),
         transform=replace(config.transform, img_size=side),
         augment=replace(config.augment, **augment),

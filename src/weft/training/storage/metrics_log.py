@@ -92,7 +92,7 @@ class Journal:
         self.count += 1
         if self.folder is None:
             return
-        with told(self.folder / "metrics.jsonl"):
+        with refusals_explained(self.folder / "metrics.jsonl"):
             self._file.write(json.dumps(event) + "\n")
             self._file.flush()
         if event["kind"] == "evaluation":
@@ -102,7 +102,7 @@ class Journal:
 
     def close(self) -> None:
         if self.folder is not None:
-            with told(self.folder / "metrics.jsonl"):  # what a full disk refused is tried again here
+            with refusals_explained(self.folder / "metrics.jsonl"):  # what a full disk refused is tried again here
                 self._file.close()
         if self._board is not None:
             self._board.close()
@@ -114,7 +114,7 @@ class Journal:
     def _write_rows(self, rows: list[list[Any]], mode: Literal["a", "w"]) -> None:
         assert self.folder is not None
         path = self.folder / "summary.csv"
-        with told(path), path.open(mode, newline="") as file:
+        with refusals_explained(path), path.open(mode, newline="") as file:
             writer = CsvWriter(file)
             for row in rows:
                 writer.row(row)
@@ -142,7 +142,7 @@ def cut_back(path: Path, keep: int) -> list[Event]:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def refusals_explained(path: Path) -> Iterator[None]:
     """Turns a refused write into a sentence."""
     try:
         yield

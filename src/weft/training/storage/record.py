@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 
 from weft import __version__, machine
 from weft.disk import Damaged, brief, read_object, validated, write_bytes
-from weft.training.storage import yaml_file
+from weft.training.config import to_dict
 from weft.training.storage.metrics_log import Count, Number, read_events
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def make_record(run: Run, progress: Progress, folder: Path, facts: dict[str, Any
         "beats_constant_guess": progress.watch.beats_constant_guess,
         **facts,
         "kind": run.config.kind,
-        "config": yaml_file.to_dict(run.config),
-        "plan": yaml_file.to_dict(run.plan),
+        "config": to_dict(run.config),
+        "plan": to_dict(run.plan),
         "environment": environment(run),
         "steps": progress.step,
         "epochs": progress.step / run.plan.steps_per_epoch,

@@ -17,17 +17,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from weft import __version__
 from weft.data.config import EMBEDDED
-from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, strangers, write_bytes, write_json
+from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, read_text, strangers, write_bytes, write_json
 from weft.errors import WeftError
 from weft.machine import Busy, Lock
 from weft.networks.config import CARRIED
-from weft.training.config import RunConfig
+from weft.training.config import RunConfig, from_dict, to_dict
 from weft.training.embeddings.carried import carried_names
 from weft.training.run.kinds import AnyConfig, config_class
 from weft.training.run.plan import Plan
-from weft.training.storage import yaml_file
 from weft.training.storage.metrics_log import read_events
 from weft.training.storage.record import read_record
 
@@ -36,6 +37,10 @@ TENSORS, MANIFEST = "state.safetensors", "manifest.json"  # of a checkpoint
 CHECKPOINT = re.compile(r"\d{8,12}", re.ASCII)
 WRITING = re.compile(r"\.\d{8,12}\.writing", re.ASCII)  # what a kill leaves of a checkpoint
 EARLY = (RUN, *LOCKS, "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json")  # before the first step
+# libyaml's are ten times as fast, and PyYAML's wheels have them
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+LIMIT, DEPTH = 1 << 20, 32  # bytes and levels of a YAML file, far beyond any real configuration
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
 
 
@@ -60,7 +65,7 @@ class RunFolder:
     def config(self) -> AnyConfig:
         """What was asked, of whatever kind the run is."""
         asked, where = self.asked(), f"{self.path / 'run.yaml'}: "
-        return yaml_file.from_dict(config_class(asked.get("kind", "train"), where), asked["config"], where)
+        return from_dict(config_class(asked.get("kind", "train"), where), asked["config"], where)
 
     def labelled(self) -> RunConfig:
         """What was asked, of a run that has learnt classes or numbers; others are refused."""
@@ -74,11 +79,11 @@ class RunFolder:
     def plan(self) -> Plan | None:
         """What was measured, or None when the run was stopped before its probe ended."""
         stored = self.asked().get("plan")
-        return None if stored is None else yaml_file.from_dict(Plan, stored, f"{self.path / 'run.yaml'}: ")
+        return None if stored is None else from_dict(Plan, stored, f"{self.path / 'run.yaml'}: ")
 
     def asked(self) -> dict[str, Any]:
         """What run.yaml holds: kind, config and, once it was measured, plan."""
-        values = yaml_file.read_mapping(self.path / "run.yaml")
+        values = read_mapping(self.path / "run.yaml")
         version = values.get("format")
         if not isinstance(version, int) or "config" not in values or not isinstance(values.get("kind", ""), str):
             raise WeftError(
@@ -93,10 +98,10 @@ class RunFolder:
     def write_asked(self, config: AnyConfig, plan: Plan | None = None) -> None:
         """Write run.yaml."""
         content: dict[str, Any] = {"format": FORMAT, "weft": __version__, "kind": config.kind}
-        content["config"] = yaml_file.to_dict(config)
+        content["config"] = to_dict(config)
         if plan is not None:
-            content["plan"] = yaml_file.to_dict(plan)
-        write_bytes(self.path / "run.yaml", yaml_file.dump(content).encode())
+            content["plan"] = to_dict(plan)
+        write_bytes(self.path / "run.yaml", dump(content).encode())
 
     def record(self) -> dict[str, Any] | None:
         """What came out, or None while the run has not ended; nor has it where the record is damaged."""
@@ -261,3 +266,49 @@ def discard_early(run: Path, made: Collection[Path] = ()) -> None:
     discard(run, EARLY)
     for folder in made:
         discard(folder, ())
+
+
+# ---- YAML: run.yaml, and what --print-config prints and --config reads.
+
+
+def as_yaml(config: Any) -> str:
+    """A configuration as YAML text, keys in the order of the dataclass."""
+    return dump(to_dict(config))
+
+
+def dump(content: dict[str, Any]) -> str:
+    """Plain content as YAML text, keys in their order."""
+    try:
+        return str(yaml.dump(content, Dumper=DUMPER, sort_keys=False, allow_unicode=True))
+    except UnicodeEncodeError as error:
+        raise WeftError(
+            f"the name {error.object!r} is not UTF-8, so that no record could hold it; rename it"
+        ) from error
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping stored in a YAML file; what its values are is left to others."""
+    text = read_text(path, LIMIT)
+    try:
+        check_events(text, path)
+        values = yaml.load(text, LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise WeftError(
+            f"{path} is not valid YAML ({' '.join(str(error).split())}); repair it, or write one with --print-config"
+        ) from error
+    if not isinstance(values, dict):
+        raise WeftError(f"{path} holds no mapping of keys to values; write one with --print-config")
+    return values
+
+
+def check_events(text: str, path: Path) -> None:
+    """Refuse what a few lines can make endless: aliases, which stand for other parts, and very deep nesting."""
+    depth = 0
+    for event in yaml.parse(text, LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise WeftError(f"{path} has an alias (*{event.anchor}), which weft does not read; write its content out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH:
+            raise WeftError(
+                f"{path} is nested more than {DEPTH} levels deep; restore it, or write one with --print-config"
+            )

@@ -15,7 +15,8 @@ from weft.data.open.source import ROLES, Source, open_unlabelled
 from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import digest
 from weft.data.sources.table import Inputs, Table
-from weft.errors import WeftError, brief_list, nearest
+from weft.errors import WeftError, nearest
+from weft.terminal import brief_list
 from weft.training.config import RunConfig, TeachingConfig
 from weft.training.metrics import class_probabilities
 from weft.training.teaching.teacher import Teacher, read_teacher

@@ -20,7 +20,7 @@ from weft.networks.config import TextTokensConfig
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.inference.evaluate import check
 from weft.training.inference.predictor import Predictor, load
-from weft.training.loop.evaluation import outputs_of
+from weft.training.loop.events import outputs_of
 
 VERSION = "1"  # raise it when the same network would answer otherwise
 BATCH = 256  # rows that it reads at a time

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,14 +51,46 @@ def test_an_address_at_which_nobody_listens_is_told_at_once() -> None:
             knock(wrong)
 
 
-def test_what_listens_and_is_no_cluster_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0"], ids=["none", "http", "half"])
+def test_what_listens_and_is_no_cluster_is_told_in_time(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PATIENCE", 0.5)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        with pytest.raises(WeftError, match=r"did not answer as a Ray cluster within 0.5 s; .*RAY_AUTH_TOKEN"):
-            connection.connect(f"127.0.0.1:{silent.getsockname()[1]}")
+    with listening(answer) as address, pytest.raises(WeftError, match=r"within 0.5 s; .*RAY_AUTH_TOKEN"):
+        connection.connect(address)
+
+
+def test_what_greets_as_rays_servers_do_is_worth_joining() -> None:
+    """The frame that HTTP/2 servers begin with; of its nine bytes the fourth is the type."""
+    with listening(b"\0\0\6\4\0\0\0\0\0" + bytes(6)) as address:
+        assert connection.is_there(address)
+
+
+@contextmanager
+def listening(answer: bytes) -> Iterator[str]:
+    """The address of somebody who says so much to all who come, and then nothing."""
+
+    def serve() -> None:
+        come.append(server.accept()[0])
+        come[0].sendall(answer)
+
+    come: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+        come[0].close()
+
+
+def test_a_cluster_that_is_written_down_and_gone_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert not connection.is_there("auto")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(f"127.0.0.1:{port}")
+    assert not connection.is_there("auto")
 
 
 @pytest.mark.parametrize(
@@ -63,9 +98,10 @@ def test_what_listens_and_is_no_cluster_is_told_in_time(monkeypatch: pytest.Monk
     [
         ("ModuleNotFoundError No module named 'ray'", r"pip install 'weft\[cluster\]'"),
         ("AuthenticationError Token authentication failed", "asks for its token: set RAY_AUTH_MODE=token"),
+        ("ConnectionError failed\nGCS: ray.exceptions.AuthenticationError: InvalidAuthToken", "asks for its token"),
         ("RuntimeError Version mismatch: the cluster has Ray 2.9", "another version of Ray or Python"),
         ("", "did not answer as a Ray cluster within 10 s"),
-        ("ValueError odd", "cannot be joined: odd"),
+        ("ValueError odd\nlong cause", "cannot be joined: odd; check the address"),
     ],
 )
 def test_every_refusal_has_its_sentence(outcome: str, sentence: str) -> None:
@@ -75,7 +111,9 @@ def test_every_refusal_has_its_sentence(outcome: str, sentence: str) -> None:
 
 
 def test_without_an_address_and_without_a_cluster_both_ways_out_are_named() -> None:
-    assert "`ray start --head`, or name one with --on ray:HOST:PORT" in refusal("auto", "ConnectionError none found")
+    for outcome in ("ConnectionError none found", ""):
+        assert "`ray start --head`, or name one with --on ray:HOST:PORT" in refusal("auto", outcome)
+    assert "the Ray cluster of this machine asks for its token" in refusal("auto", "AuthenticationError no token")
 
 
 def test_nodes_without_weft_or_of_another_version_are_named() -> None:

@@ -11,9 +11,11 @@ from studies.fabricated import facts
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.networks.registry import configured
+from weft.studies.compare import dry_run
 from weft.studies.compare.candidates import Facts, make_candidates
 from weft.studies.experiments.families.e9_cost_front import front_candidates
-from weft.studies.experiments.families.scales import PUBLISHED, SCALES, find_scale
+from weft.studies.experiments.families.scales import PUBLISHED, SCALES
+from weft.studies.experiments.registry import find_scale
 from weft.training.storage.run_folder import RunFolder
 
 CIFAR = Facts("cifar10", "image", "classes", 10, "f", 45_000, {"img_size": (32, 32), "in_chans": 3})
@@ -42,10 +44,10 @@ def test_the_first_size_of_e9_is_that_of_e10() -> None:
 
 def test_a_scale_that_is_none_is_refused() -> None:
     with pytest.raises(WeftError, match="there is no scale 'smok'; did you mean smoke"):
-        find_scale("smok")
+        find_scale(SCALES, "smok")
 
 
-@pytest.mark.parametrize("name", ["e9", "e10", "e4"])
+@pytest.mark.parametrize("name", ["e3", "e4", "e8", "e9", "e10"])
 def test_the_paper_scale_is_planned_without_data_or_a_gpu(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["study", "run", name, "--scale", "paper", "--plan", "--machines", "64", "--price-per-hour", "3"]
     assert dispatch(words) == 0
@@ -55,21 +57,39 @@ def test_the_paper_scale_is_planned_without_data_or_a_gpu(name: str, capsys: pyt
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("words", "runs"), [(["e3", "--scale", "smoke"], 6 + 10), (["e11"], 18 * 5)])
+def test_a_study_on_this_machine_is_planned_run_by_run(
+    words: list[str],
+    runs: int,
+    quick_workers: None,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(dry_run, "PROBE", 0.01)
+    assert dispatch(["study", "run", *words, "--plan", "--machines", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{runs} runs, " in printed and "schedule for 3 machines" in printed
+    assert not list(tmp_path.iterdir()), "a plan leaves nothing behind"
+
+
+@pytest.mark.slow
 def test_e9_and_e10_at_smoke_scale_share_their_runs(
     tmp_path: Path, quick_workers: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = ["study", "run"]
-    flags = ["digits", "--scale", "smoke", "--seeds", "1", "--steps", "4"]
+    flags = ["digits", "--scale", "smoke"]
     assert dispatch([*run, "e10", *flags]) == 0
     before = {path.parent.name for path in Path("studies/e10-digits-smoke").glob("runs/*/record.json")}
-    assert len(before) == 9  # eight candidates and the classical baseline
+    assert len(before) == 2 * 8 + 1  # eight candidates and the classical baseline
     assert dispatch([*run, "e9", *flags]) == 0
     printed = capsys.readouterr().out
-    assert "4 runs are taken over" in printed
+    assert "8 runs are taken over" in printed
     folder = Path("studies/e9-digits-smoke")
     names = {path.parent.name for path in folder.glob("runs/*/record.json")}
-    assert len(names) == 10 and len(names & before) == 4
+    assert len(names) == 2 * 10 and len(names & before) == 2 * 4
     for name in names & before:
         old, new = (RunFolder(Path("studies") / f"{study}-digits-smoke" / "runs" / name) for study in ("e10", "e9"))
         assert old.record() == new.record()

@@ -14,8 +14,8 @@ from weft.studies.engine.study import Job, Study
 from weft.studies.experiments.text_tables.forecast import Prediction
 from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
+from weft.training.config import to_dict
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.storage import yaml_file
 from weft.training.storage.record import write_predictions
 
 FACTS = Facts("pydocs", "text", "none", 0, "f" * 32, 900, {"vocab_size": 512, "max_length": 32}, [], ["2 % held out"])
@@ -29,7 +29,7 @@ def record(config: Any, **changes: Any) -> dict[str, Any]:
         "metrics": {"perplexity": 50.0},
         "source": {"name": "pydocs", "fingerprint": "f" * 32, "notes": []},
         "parameters": 75_000,
-        "config": yaml_file.to_dict(config),
+        "config": to_dict(config),
         "throughput": 100.0,
         "curve": [],
         "environment": environment,

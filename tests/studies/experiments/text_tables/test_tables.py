@@ -6,9 +6,10 @@ import pytest
 
 from weft.errors import WeftError
 from weft.networks.measure.cost import total_parameters
+from weft.studies.experiments.registry import find_scale
 from weft.studies.experiments.text_tables.design import equal_width, pretraining_parameters
 from weft.studies.experiments.text_tables.forecast import needs, plan_lines
-from weft.studies.experiments.text_tables.scales import SCALES, find_scale
+from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS, TABLE_6, TABLE_7, gates, gmlp
 
 PAPER = SCALES["paper"]
@@ -86,7 +87,7 @@ def test_a_width_that_cannot_be_equal_is_refused():
 
 def test_an_unknown_scale_is_answered_with_the_known_ones():
     with pytest.raises(WeftError, match=r"'cpus'.* cpu"):
-        find_scale("cpus")
+        find_scale(SCALES, "cpus")
 
 
 def test_gates_differ_in_nothing_but_gate_and_width():

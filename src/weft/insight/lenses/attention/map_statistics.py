@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from weft.insight.toeplitz import Grid, distances
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout
 
 
 def rollout(layers: Iterable[Tensor]) -> Tensor:

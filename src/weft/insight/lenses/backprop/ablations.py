@@ -14,10 +14,10 @@ from torch.nn import functional as F
 from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
 from weft.networks.gmlp import GatedBlock
+from weft.networks.registry import build
 from weft.networks.resnet import BasicBlock, Bottleneck
 from weft.nn.blocks import Block
 from weft.nn.norm import BatchNorm1d, BatchNorm2d
-from weft.training.run.inputs import create_network
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, BatchNorm1d, BatchNorm2d)
 BLOCKS = (Block, GatedBlock, BasicBlock, Bottleneck)
@@ -94,7 +94,7 @@ def missing(family: str, normed: bool, shortened: bool) -> str:
 
 def fresh(config: NetworkConfig, seed: int) -> Network:
     """Initial weights; batch norm uses its batch's statistics, as at the start of training."""
-    network = create_network(config, seed).eval()
+    network = build(config, seed).eval()
     for module in network.modules():
         if isinstance(module, BatchNorm1d | BatchNorm2d):
             module.train()

@@ -13,7 +13,7 @@ from weft.insight.lenses.backprop.ablations import BLOCKS, Unshortened
 from weft.insight.subject import Subject
 from weft.nn.convolution import LocallyConnected2d
 from weft.nn.embeddings import PatchEmbed, WordEmbed
-from weft.nn.losses import example_losses
+from weft.training.objective import example_losses
 
 WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, LocallyConnected2d, PatchEmbed, WordEmbed, nn.LSTM)
 

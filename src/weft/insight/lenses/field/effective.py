@@ -22,7 +22,7 @@ from weft.insight.layers import watching
 from weft.insight.lenses.field.theoretical import FEATURES, Place
 from weft.networks.base.network import Network
 from weft.networks.config import TextConvConfig
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout
 
 MOST = 0.9  # share of the energy that the effective side holds
 Energy = NDArray[np.float64]  # (height, width), or (offsets,) around the middle token

@@ -13,10 +13,9 @@ from weft.insight.lenses.field.theoretical import Place, places
 from weft.insight.options import FieldOptions
 from weft.insight.subject import Subject, spread
 from weft.networks.base.network import Network
+from weft.networks.registry import build
 from weft.report.columns import share
-from weft.training.loop.evaluation import weights_of
-from weft.training.loop.progress import section
-from weft.training.run.inputs import create_network
+from weft.training.loop.progress import section, weights_of
 from weft.training.storage.checkpoints import CheckpointStore
 from weft.training.storage.run_folder import open_run
 
@@ -45,7 +44,7 @@ def through_training(subject: Subject, place: Place, examples: int) -> Iterator[
     if subject.folder is None or not (subject.folder / "run.yaml").is_file():
         return
     run = open_run(subject.folder)
-    start = create_network(subject.config, run.config().seed).eval()
+    start = build(subject.config, run.config().seed).eval()
     yield "untrained", measure(start, [place], subject.batches(examples, BATCH))[0]
     store = CheckpointStore(run.checkpoints)
     for step in store.steps():

@@ -14,11 +14,12 @@ from weft.insight.drawing.tiles import Tile, sheet
 from weft.insight.finding import Picture
 from weft.networks.base.backbone import ImageTokens
 from weft.networks.base.network import Network
-from weft.nn.spatial import Layout
+from weft.nn.blocks import Layout
 from weft.report.chart import brief, picture
 from weft.report.words import text, width
 
 ROWS, FOLDS = 24, 4  # words below each other, and columns of them side by side
+ROOM = 560.0  # pixels that a map of words takes at least, as the page has them
 CHANNELS, CELL, STEP, GAP = 96, 5.0, 16.0, 18.0  # channels over all columns; pixels of a value, a word and a gap
 
 
@@ -80,7 +81,7 @@ def by_word(output: Tensor, words: Sequence[str], said: str) -> Picture:
     value = value[:shown, : CHANNELS // folds]
     rows, reach = -(-shown // folds), float(np.abs(value).max())
     left = 16 + max(width(label) for label in labels)
-    across = max(1, value.shape[1]) * CELL
+    across = max(max(1, value.shape[1]) * CELL, ROOM / folds - left - GAP)  # few channels are drawn wider
     parts = []
     for fold in range(folds):
         start, x = fold * rows, fold * (left + across + GAP)

@@ -102,13 +102,15 @@ def sentence(subject: Subject, areas: dict[str, tuple[float, float]], collected:
 def charts(collected: Collected) -> dict[str, Picture]:
     """Deletion and insertion."""
     share = [step / STEPS for step in range(STEPS + 1)]
+    most = max((mean for each in collected.found.values() for means in each.means()[:2] for mean in means), default=1.0)
+    top = min(1.02, 1.15 * most) or 1.02  # of many classes each has little, which would lie on the axis
     found = {}
     for place, name, what in ((0, "deletion", "taken away"), (1, "insertion", "put back")):
         series = {order: (share, each.means()[place]) for order, each in collected.found.items()}
         titles = f"share {what}, most important first", "probability of the predicted class"
         said = f"Probability of the predicted class as units are {what}, by {', '.join(series)}"
         caption = f"{name.capitalize()}: units {what} in order"
-        found[name] = Picture(curves(series, titles, said, reach=(0, 1.02)), caption)
+        found[name] = Picture(curves(series, titles, said, reach=(0, top)), caption)
     return found
 
 

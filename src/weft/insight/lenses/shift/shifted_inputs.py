@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from weft.data.batch.loader import Batch
 from weft.insight.intervals import Ends, change_interval, share_interval
 from weft.insight.subject import Subject
-from weft.nn.losses import Task
+from weft.training.metrics import Task
 
 DIRECTIONS = ((0, 1), (0, -1), (1, 0), (-1, 0))  # (rows, columns); example i goes in direction i mod 4
 Inputs = dict[str, Tensor]

@@ -17,29 +17,30 @@ from weft.report.page import confusions, curves, learning, verdict_charts
 from weft.serve.catalogue import Entry
 from weft.serve.pages.comparisons.disagreements import WHICH, disagreement
 from weft.serve.pages.comparisons.settings import settings_that_differ
-from weft.serve.pages.comparisons.summaries import Comparison, Comparisons, is_running
+from weft.serve.pages.comparisons.summaries import Comparison, comparisons
 from weft.serve.pages.numbers import whole
-from weft.serve.pages.runs.run_view import sent, tail
+from weft.serve.pages.runs.run_view import sent
 from weft.serve.pages.site import PageRoute, Site
+from weft.serve.pages.study_folders import is_running, listed, state
 from weft.studies.results.load import Result
 from weft.studies.results.summary import curves as spread_curves
+
+NAMED = 3  # candidates that the list names
 
 
 def routes(site: Site) -> APIRouter:
     """/comparisons…"""
     router = APIRouter(route_class=PageRoute, include_in_schema=False)
-    comparisons = Comparisons()
+    known = comparisons()
 
     @router.get("/comparisons")
-    def listed(request: Request) -> Response:
-        found = [about(entry) for entry in site.catalogue.comparisons()]
-        found.sort(key=lambda each: -each["changed"])
-        return site.live(request, "comparisons.html.j2", found=found)
+    def every(request: Request) -> Response:
+        return listed(site, request, "comparisons.html.j2", site.catalogue.comparisons(), about)
 
     @router.get("/comparisons/{name}")
     def comparison(name: str, request: Request) -> Response:
         entry = site.catalogue.comparison(name)
-        found, asked = comparisons.read(entry), request.query_params
+        found, asked = known.read(entry), request.query_params
         return site.live(request, "comparison.html.j2", entry=entry, found=found, **shown(found, asked), **state(entry))
 
     @router.get("/comparisons/{name}/files/{path:path}")
@@ -56,19 +57,14 @@ def about(entry: Entry) -> dict[str, Any]:
         study = read_object(entry.path / "study.json")
         runs = [run["name"] for run in study["runs"]]
         done = sum((entry.path / "runs" / str(name) / "record.json").is_file() for name in runs)
-        said |= {"title": str(study["title"]), "source": str(study["facts"]["name"]), "budget": str(study["budget"])}
-        said |= {"runs": len(runs), "done": done, "candidates": len(study["candidates"])}
+        names = [str(each["name"]) for each in study["candidates"]]
+        few = ", ".join([*names[:NAMED], *(["…"] if len(names) > NAMED else [])])
+        said |= {"title": f"{few} on {study['facts']['name']}", "budget": str(study["budget"])}
+        said |= {"runs": len(runs), "done": done, "candidates": len(names)}
     except (WeftError, KeyError, TypeError) as error:
         said["said"] = brief(error)
     said["changed"] = entry.path.stat().st_mtime
     return said
-
-
-def state(entry: Entry) -> dict[str, Any]:
-    """How far a comparison is, and what its command printed last."""
-    log = entry.path / "log.txt"
-    said = tail(log) if log.is_file() and not log.is_symlink() else ""
-    return {"running": is_running(entry.path), "log": said}
 
 
 def shown(found: Comparison, asked: Any) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from weft.serve.pages.comparisons.summaries import Comparison
 from weft.studies.results.error_examples import read_examples
 from weft.studies.results.load import Result
 from weft.studies.statistics.intervals import mcnemar
-from weft.training.config import RunConfig
-from weft.training.storage import yaml_file
+from weft.training.config import RunConfig, from_dict
 
 SIZE = 24  # examples on a page
 WHICH = {
@@ -100,7 +99,7 @@ def config_of(record: dict[str, Any]) -> RunConfig:
     named = {name: asked[name] for name in ("source", "reading", "transform") if name in asked}
     if str(named["source"]).startswith("hub:"):
         raise WeftError("it is on the Hub, and a server fetches nothing from there")
-    return yaml_file.from_dict(RunConfig, named)
+    return from_dict(RunConfig, named)
 
 
 def require_same(config: RunConfig, record: dict[str, Any]) -> None:

@@ -61,7 +61,7 @@ def draw(found: Mapping[str, Curve], asked: Drawing) -> list[tuple[str, Markup]]
         last = "; ".join(f"{run} ends at {y[-1]:.4g}" for run, (_, y) in list(series.items())[:5])
         chart = curves(
             series, (asked.across, title), f"{said}: {last}", log=(False, asked.log and positive),
-            dots=all(len(x) == 1 for x, _ in series.values()), whole=asked.across == "step",
+            whole=asked.across == "step",
         )  # fmt: skip
         charts.append((name, Markup(chart)))
     return charts

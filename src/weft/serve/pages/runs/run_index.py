@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weft import machine
-from weft.disk import LOCK, Damaged, brief, parse_object, read_bytes, validated
+from weft.disk import LOCK, Damaged, brief, is_number, parse_object, read_bytes, validated
 from weft.errors import WeftError
 from weft.serve.catalogue import Catalogue, Entry
 from weft.training.storage.metrics_log import Count, Number
@@ -254,7 +254,3 @@ def known_fields(kind: Any, values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise Damaged("its configuration is no mapping of names to values; restore run.yaml")
     return {name: value for name, value in values.items() if name in kind.__dataclass_fields__}
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

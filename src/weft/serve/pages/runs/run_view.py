@@ -18,12 +18,12 @@ from weft.serve.pages.runs.curve_charts import Drawing, draw
 from weft.serve.pages.runs.events import Streams, first_byte
 from weft.serve.pages.runs.run_index import RunRow, without_curve
 from weft.serve.pages.site import PageRoute, Site
+from weft.serve.pages.study_folders import tail
 from weft.studies.results.reproduce import command_of
+from weft.training.config import to_dict
 from weft.training.run.kinds import config_class
-from weft.training.storage import yaml_file
 
 FILES = 200  # files that are listed
-LOG = 1 << 15  # bytes of a log's end that are shown
 SHOWN = {".json": "application/json", ".jsonl": "text/plain", ".yaml": "text/plain", ".csv": "text/plain",
          ".txt": "text/plain", ".log": "text/plain", ".svg": "image/svg+xml", ".png": "image/png",
          ".html": "text/html"}  # fmt: skip
@@ -46,8 +46,9 @@ def routes(site: Site) -> APIRouter:
         curve = site.curves.read(entry.path / "metrics.jsonl")
         drawing = Drawing.read(request.query_params)
         return site.page(
-            "run.html.j2", entry=entry, row=row, drawing=drawing, charts=draw({entry.name: curve}, drawing),
-            offset=curve.offset, last=curve.last(), rollbacks=curve.rollbacks, changes=changes(asked),
+            "run.html.j2", entry=entry, row=row, study=study_of(site, row), drawing=drawing,
+            charts=draw({entry.name: curve}, drawing), offset=curve.offset, last=curve.last(),
+            rollbacks=curve.rollbacks, changes=changes(asked),
             plan=plan_of(asked), record=record, command=command(entry, row, asked), log=log_of(entry),
             lenses=lenses(entry), files=files(entry), networks=(entry.path / "model.safetensors").is_file(),
         )  # fmt: skip
@@ -73,6 +74,12 @@ def routes(site: Site) -> APIRouter:
         return sent(site.catalogue.run(name).file(*path.split("/")))
 
     return router
+
+
+def study_of(site: Site, row: RunRow) -> str:
+    """The address of the comparison or the search that a run belongs to."""
+    is_search = any(entry.name == row.study for entry in site.catalogue.searches())
+    return f"/{'tuning' if is_search else 'comparisons'}/{row.study}"
 
 
 def sent(path: Path) -> Response:
@@ -104,7 +111,7 @@ def record_of(entry: Entry) -> dict[str, Any]:
 def changes(asked: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """Settings that are not the usual ones: name, value, usual value."""
     try:
-        usual = yaml_file.to_dict(config_class(str(asked.get("kind", "train")))())
+        usual = to_dict(config_class(str(asked.get("kind", "train")))())
     except WeftError:
         usual = {}
     shown = {name: value for name, value in asked.get("config", {}).items() if name not in SAID}
@@ -154,21 +161,9 @@ def log_of(entry: Entry) -> str:
     """The end of what a run of a study printed."""
     study = entry.path.parent.parent
     for path in (study / "logs" / f"{entry.path.name}.txt", study / "log.txt"):
-        if entry.path.parent.name in ("runs", "trials") and path.is_file() and not path.is_symlink():
-            return tail(path)
+        if entry.path.parent.name in ("runs", "trials") and (text := tail(path)):
+            return text
     return ""
-
-
-def tail(path: Path) -> str:
-    """The last lines of a log."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - LOG))
-            text = file.read(LOG).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    return text if size <= LOG else "…" + text.partition("\n")[2]
 
 
 @dataclass(frozen=True)

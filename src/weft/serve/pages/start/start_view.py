@@ -11,12 +11,11 @@ from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from weft.serve.body import Bodies
 from weft.serve.catalogue import NotServed
-from weft.serve.pages.comparisons.summaries import is_running
-from weft.serve.pages.runs.run_view import tail
 from weft.serve.pages.site import PageRoute, Site
 from weft.serve.pages.start.looks import Looks
 from weft.serve.pages.start.processes import LOG, Processes, started_in
 from weft.serve.pages.start.sources import Place, Sources
+from weft.serve.pages.study_folders import is_running, tail
 from weft.studies.compare.candidates import PRESETS
 from weft.training.storage.run_folder import name_for
 

@@ -28,13 +28,17 @@ function replace(old, fresh) {
   const open = new Set([...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
   const focus = old.contains(document.activeElement) ? mark(document.activeElement) : null;
   const left = old.querySelector(".scroll")?.scrollLeft;
+  const read = [...old.querySelectorAll(".log")].map((log) => isAtEnd(log) ? null : log.scrollTop);
   for (const box of fresh.querySelectorAll("input[type=checkbox][name=run]")) box.checked = chosen.has(box.value);
   for (const each of fresh.querySelectorAll("details > summary")) if (open.has(each.textContent)) each.parentElement.open = true;
   old.replaceWith(fresh);
   if (left) fresh.querySelector(".scroll").scrollLeft = left;
+  fresh.querySelectorAll(".log").forEach((log, number) => { log.scrollTop = read[number] ?? log.scrollHeight; });
   if (focus) [...fresh.querySelectorAll("a, button, input, select, [tabindex]")].find((each) => mark(each) === focus)?.focus();
   choices();
 }
+const isAtEnd = (log) => log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight; // what was printed last
 const mark = (each) => [each.tagName, each.getAttribute("href"), each.name, each.value, each.getAttribute("aria-label"), each.textContent].join();
 
 // ---- Forms that act as they are changed; the address follows, so that it can be kept and sent to others.
@@ -157,6 +161,7 @@ if (asking) {
     if (kind === "vector") inputs = words[0].trim().startsWith("{") ? JSON.parse(words[0]) : words[0].split(/[\s,;]+/).filter(Boolean).map(Number);
     return { type: "application/json", inputs };
   }
+  const given = () => { try { return body(); } catch { return null; } }; // half an object by column is nothing yet
   const base64 = async (file) => {
     const reader = new FileReader();
     await new Promise((done) => { reader.onload = done; reader.readAsDataURL(file); });
@@ -186,16 +191,15 @@ if (asking) {
     say(`${name}: ${found.predictions[0].label}, ${(100 * found.predictions[0].score).toFixed(0)} %`);
   }
   async function askAll() {
-    let sent = null;
-    try { sent = body(); } catch { /* half a row of numbers */ }
+    const sent = given();
     if (!sent) return;
     for (const place of document.querySelectorAll(".due")) place.replaceChildren();
     await Promise.all(named().map((name) => ask(name, sent).catch(() => say("The server does not answer."))));
   }
   async function explain(button) {
     const place = button.parentElement.querySelector(".due"), name = button.closest("[data-answer]").dataset.answer;
-    const sent = body();
-    if (!sent) return;
+    const sent = given();
+    if (!sent) return place.replaceChildren(element("p", `Give it a ${{ image: "picture", vector: "row of numbers" }[kind] ?? "text"} first.`, "small"));
     button.disabled = true;
     place.replaceChildren(element("p", "Looking …", "small"));
     try {

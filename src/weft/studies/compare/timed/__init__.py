@@ -5,5 +5,5 @@ trials      other rates, sizes and image sides, as many for every candidate, by 
 full runs   with the settings that won, seed by seed, and further seeds while time is left
 
 What was measured and chosen is kept in timed.json, so that the same command goes on, also with more time.
-Imported by `studies/compare/comparison.py` alone.
+Imported by `studies/compare/comparison.py`, and by `studies/compare/dry_run.py`, which plans without running.
 """

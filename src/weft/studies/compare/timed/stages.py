@@ -23,7 +23,7 @@ MOST_SEEDS = 20
 MOST_LATE = 0.5  # of the networks, whose full runs may be late, before the leaderboard stays that of short runs
 
 
-def carry_out(session: Session) -> Study:
+def run_stages(session: Session) -> Study:
     """All stages, as far as there is time for them; the study with the runs that its leaderboard is made of."""
     add_probes(session)
     for setting in session.state.chosen.values():

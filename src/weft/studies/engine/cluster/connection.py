@@ -1,7 +1,8 @@
 """Joins a Ray cluster, or says in a sentence why that cannot be: nobody answers, no permission, another version.
 
-`ray.init` waits for minutes for an address that is none, and no signal ends it; so a child process tries it first, and
-has a watchdog that needs nothing of Python.
+`ray.init` waits for minutes for an address that is none, and no signal ends it. So whoever listens there is asked first
+for the greeting of HTTP/2, which Ray's servers speak; then a child process joins, with a watchdog that needs nothing of
+Python, and a longer patience: the machine may be busy, and joining takes seconds of work.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 from weft.errors import WeftError
 
 PATIENCE = 10.0  # seconds for an address to answer
+JOINING = 60.0  # seconds to join a cluster that answers
 LOADING = 60.0  # seconds for Ray to be imported, on a machine that is busy
 RETRIES = 3  # of a run whose process or node is lost: each goes on from the run's last checkpoint
+
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # RFC 9113, 3.4: preface, empty SETTINGS
+SETTINGS = 4  # the type of the frame that every answer begins with; fourth byte of nine
 
 TRIAL = """
 import faulthandler, sys
@@ -28,15 +35,14 @@ try:
     ray.init(address=sys.argv[1], log_to_driver=False, logging_level="CRITICAL")
     print("joined", flush=True)
 except BaseException as error:
-    print(type(error).__name__, " ".join(str(error).split()), flush=True)
+    print(type(error).__name__, *str(error).split(), flush=True)
+    print(*str(error.__cause__).split(), flush=True)
 """
 
 
 def connect(address: str) -> None:
     """Join the cluster; `WeftError` after ten seconds at most where it does not answer, and where it refuses."""
-    if address != "auto":
-        knock(address)
-    outcome = tried(address)
+    outcome = tried(address, JOINING if is_there(address) else PATIENCE)
     if outcome != "joined":
         raise WeftError(refusal(address, outcome))
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # else Ray tries for ever; read when it is imported
@@ -45,6 +51,30 @@ def connect(address: str) -> None:
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     restore(before)  # Ray would end the process, and leave no time to save
+
+
+def leave() -> None:
+    """Leave the cluster, so that whoever started it may end it, and another may be joined."""
+    import ray
+
+    ray.shutdown()
+
+
+def is_there(address: str) -> bool:
+    """Whether somebody answers; without an address Ray has several ways to find a cluster, which are left to it."""
+    if address != "auto":
+        knock(address)
+        return True
+    try:
+        knock(os.environ.get("RAY_ADDRESS") or (temporary() / "ray_current_cluster").read_text())
+    except (WeftError, OSError):
+        return False
+    return True
+
+
+def temporary() -> Path:
+    """Where Ray writes down the cluster that this machine belongs to."""
+    return Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray"
 
 
 def restore(handlers: dict[int, Any]) -> None:
@@ -57,24 +87,43 @@ def restore(handlers: dict[int, Any]) -> None:
 
 
 def knock(address: str) -> None:
-    """Refuse an address at which nobody listens."""
-    host, _, port = address.rpartition(":")
+    """Refuse an address at which nobody listens, or somebody who does not greet as Ray's servers do."""
+    host, _, port = address.strip().rpartition(":")
     if not host or not port.isdigit():
         raise WeftError(f"--on ray:{address} names no HOST:PORT; `ray start --head` prints it, often port 6379")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+        found = socket.create_connection((host.strip("[]"), int(port)), PATIENCE)
     except (OSError, OverflowError) as error:
         raise WeftError(
             f"no Ray cluster answers at {address} ({error}); start one with `ray start --head`, or check the address"
         ) from error
+    with found:
+        if os.environ.get("RAY_USE_TLS", "0") in ("", "0") and not is_greeted(found):
+            raise WeftError(refusal(address, ""))
 
 
-def tried(address: str) -> str:
-    """What a child process says of joining: `joined`, an error's name and text, or nothing in time."""
-    command = [sys.executable, "-c", TRIAL, address, str(PATIENCE)]
+def is_greeted(connection: socket.socket) -> bool:
+    """Whether the other end answers a greeting of HTTP/2 with its own, in time."""
+    answer, until = b"", time.monotonic() + PATIENCE
+    try:
+        connection.sendall(GREETING)
+        while len(answer) < 9 and (rest := until - time.monotonic()) > 0:
+            connection.settimeout(rest)
+            if not (more := connection.recv(9 - len(answer))):
+                break
+            answer += more
+    except OSError:  # too late, or hung up
+        return False
+    return len(answer) == 9 and answer[3] == SETTINGS
+
+
+def tried(address: str, patience: float) -> str:
+    """What a child process says of joining: `joined`, or an error's name and text, and in a second line its cause;
+    nothing where it was not done in time."""
+    command = [sys.executable, "-c", TRIAL, address, str(patience)]
     try:
         ended = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOADING + PATIENCE, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOADING + patience, check=False
         )
     except subprocess.TimeoutExpired:
         return ""
@@ -83,22 +132,25 @@ def tried(address: str) -> str:
 
 def refusal(address: str, outcome: str) -> str:
     """Why a cluster could not be joined, with what to do about it."""
-    where = "this machine belongs to no Ray cluster" if address == "auto" else f"the Ray cluster at {address}"
-    kind, _, text = outcome.partition(" ")
+    where = "the Ray cluster of this machine" if address == "auto" else f"the Ray cluster at {address}"
+    kind, _, text = outcome.partition("\n")[0].partition(" ")
     if kind in ("ModuleNotFoundError", "ImportError"):
         return "--on ray needs Ray: pip install 'weft[cluster]'"
-    if kind == "AuthenticationError":
+    if "AuthenticationError" in outcome:
         return (
             f"{where} asks for its token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) to the "
             "one that it was started with"
         )
     if "ersion" in text and "mismatch" in text:
         return f"{where} has another version of Ray or Python than this machine: {text[:300]}; use the same on both"
-    if address == "auto" and outcome:
-        return f"{where}; start one with `ray start --head`, or name one with --on ray:HOST:PORT"
+    if address == "auto" and kind in ("", "ConnectionError"):
+        return (
+            "this machine belongs to no Ray cluster that answers; start one with `ray start --head`, or name one with "
+            "--on ray:HOST:PORT"
+        )
     if not outcome:
         return (
             f"what listens at {address} did not answer as a Ray cluster within {PATIENCE:g} s; check the address and "
             "the token of the cluster (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
         )
-    return f"{where} cannot be joined: {text[:300]}"
+    return f"{where} cannot be joined: {text[:300]}; check the address, and that all machines have the same Ray"

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from weft import __version__
-from weft.errors import WeftError, brief_list
+from weft.errors import WeftError
+from weft.terminal import brief_list
 
-ANSWERING = 90.0  # seconds for a node to start a process and answer
+ANSWERING = 180.0  # seconds for a node to start a process and answer, on a machine that is busy
 MARK = ".probe-"
 
 

@@ -34,7 +34,11 @@ UNIT = 1 << 20
 
 
 class RayWorker(Worker):
-    """One place for a run in the cluster, asked for one task at a time; each may be done on another node."""
+    """One place for a run in the cluster, asked for one task at a time; each may be done on another node.
+
+    What has been answered is forgotten at once: an answer is there before Ray has put its task away, and a task that is
+    cancelled in between takes this process with it.
+    """
 
     def __init__(self, pool: RayPool) -> None:
         self.pool = pool
@@ -45,9 +49,11 @@ class RayWorker(Worker):
         self.reference = self.pool.submit(task, whole, log and log.resolve())
 
     def answer(self, timeout: float | None = None) -> Any:
+        asked, self.reference = self.reference, None
         try:
-            return value_of(ray.get(self.reference, timeout=timeout))
+            return value_of(ray.get(asked, timeout=timeout))
         except GetTimeoutError as error:
+            self.reference = asked
             raise TimeoutError from error
         except TaskCancelledError as error:
             raise TaskFailed("stopped before its first step", refused=True) from error
@@ -56,6 +62,9 @@ class RayWorker(Worker):
             raise TaskFailed(f"a node could not begin it: {last}", refused=False, details=str(error)) from error
         except RayError as error:
             raise WorkerDied(-signal.SIGKILL, loss(error)) from error
+        except KeyboardInterrupt:
+            self.reference = asked
+            raise
 
     def terminate(self) -> None:
         if self.reference is not None:

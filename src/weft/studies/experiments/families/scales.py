@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.errors import WeftError, nearest
 from weft.studies.compare.candidates import Facts
 from weft.studies.compare.config import ComparisonConfig
-from weft.studies.experiments.registry import Request
+from weft.studies.experiments.registry import Request, find_scale
 from weft.training.config import OptimisationConfig
 
 
@@ -42,16 +41,9 @@ PUBLISHED = Facts(  # what candidates must know of ImageNet, which need not be h
 )
 
 
-def find_scale(name: str) -> FamilyScale:
-    """A scale by name."""
-    if name not in SCALES:
-        raise WeftError(f"there is no scale {name!r}; {nearest(name, SCALES)} there are {', '.join(SCALES)}")
-    return SCALES[name]
-
-
 def question(request: Request) -> ComparisonConfig:
     """What e9 and e10 ask at a scale: equal multiply-adds and steps, and as many trials for every candidate."""
-    scale = find_scale(request.scale)
+    scale = find_scale(SCALES, request.scale)
     return ComparisonConfig(
         source=request.source,
         match="macs",

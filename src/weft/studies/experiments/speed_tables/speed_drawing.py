@@ -11,22 +11,22 @@ from rich.table import Table
 from weft import terminal
 from weft.disk import claim, read_object, write_bytes
 from weft.errors import WeftError
-from weft.report.columns import duration, gigabytes, scaled
-from weft.report.experiment import figure, print_orderings, published, render_experiment
+from weft.report.columns import duration
+from weft.report.experiment import print_orderings, render_experiment
+from weft.report.results.drawing import page
+from weft.report.results.tables import SPEEDS, speed_cells
+from weft.studies.experiments.records import of_table
 from weft.studies.experiments.speed_tables.measure_row import MeasuredRow
 from weft.studies.experiments.speed_tables.published_rows import ROWS, SpeedRow
 from weft.studies.experiments.speed_tables.speed_orderings import COST, SPEED, TRAINING, conclusion, interval, judge
 from weft.studies.experiments.speed_tables.speed_study import read_row
-
-COLUMNS = ("table", "row", "px", "parameters", "published", "multiply-adds", SPEED, "published", TRAINING,
-           "memory, use", "training", COST, "published", "top-1, published")  # fmt: skip
 
 
 def draw_speeds(folder: Path) -> dict[str, Any]:
     """Write report.html and table.md into the folder and return the summary that they show."""
     summary = summarise_speeds(folder)
     write_bytes(claim(folder / "report.html"), render_experiment(summary, "speeds.html.j2").encode())
-    write_bytes(claim(folder / "table.md"), markdown(summary).encode())
+    write_bytes(claim(folder / "table.md"), page(of_table(summary) | {"kind": "speeds"}, "").encode())
     return summary
 
 
@@ -47,11 +47,12 @@ def summary_of(study: dict[str, Any], records: dict[str, MeasuredRow]) -> dict[s
         "Small networks stand for the published ones at this scale, which says nothing about these. " if smoke else ""
     )
     return {
-        "experiment": "e2", "table": "2 and 5", "source": "this machine", "scale": study["scale"],
+        "experiment": "e2", "title": "Tables 2 and 5", "source": "this machine", "scale": study["scale"],
         "question": "How large, how fast and how dear are ConvNets, Transformers and MLPs?",
         "budget": "one core, forward passes in use and forward and backward passes of training",
-        "command": study["command"], "quantities": [SPEED, TRAINING, COST], "columns": COLUMNS, "rows": rows,
-        "cells": [cells(row) for row in rows], "orderings": orderings, "conclusion": small + conclusion(orderings),
+        "command": study["command"], "quantities": [SPEED, TRAINING, COST], "columns": SPEEDS, "rows": rows,
+        "cells": [speed_cells(row) for row in rows],
+        "orderings": orderings, "conclusion": small + conclusion(orderings),
         "notes": notes(rows),
         "problems": [f"{row['name']} {what}: {why}" for row in rows for what, why in row["left_out"].items()],
         "environment": next(iter(records.values())).environment,
@@ -73,6 +74,7 @@ def as_row(row: SpeedRow, record: MeasuredRow) -> dict[str, Any]:
         "measured": {q: value for q in (SPEED, TRAINING, COST) if (value := interval(row, record, q)) is not None},
         "published": {SPEED: row.speed, COST: row.cost, "parameters": row.parameters},
         "memory": [used.memory for used in both.values()],
+        "timings": {what: [round(value, 5) for value in used.seconds] for what, used in both.items()},
         "left_out": {what: used.left_out for what, used in both.items() if used.left_out},
     }  # fmt: skip
 
@@ -87,32 +89,11 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     return [what, *(f"{row['name']} is measured as {row['note']}." for row in rows if row["note"])]
 
 
-def cells(row: dict[str, Any]) -> list[str]:
-    """A line of the table."""
-    memory = [gigabytes(value) if value else "–" for value in row["memory"]]
-    count = row["published"]["parameters"]
-    counts = [scaled(row["parameters"]), "–" if count is None else f"{count:g} M", scaled(row["macs"])]
-    use, training = [figure(row, SPEED), published(row, SPEED)], [figure(row, TRAINING), *memory]
-    cost = [figure(row, COST), published(row, COST), f"{row['top1']:g}"]
-    return [str(row["table"]), row["name"], row["side"], *counts, *use, *training, *cost]
-
-
-def markdown(summary: dict[str, Any]) -> str:
-    """The same as a page of Markdown."""
-    lines = ["| " + " | ".join(line) + " |" for line in (COLUMNS, ["---"] * len(COLUMNS), *summary["cells"])]
-    orders = [f"- {found['sentence']}" for found in summary["orderings"]]
-    where = summary["environment"]
-    versions = f"torch {where['torch']}, weft {where['weft']} ({where['commit']})"
-    made = f"{where['processor']}, {versions}; `{summary['command']}`"
-    parts = [f"# Tables 2 and 5, scale {summary['scale']}", "", *lines, "", summary["conclusion"], "", *orders, ""]
-    return "\n".join([*parts, *summary["notes"], *summary["problems"], "", summary["time"], "", made, ""])
-
-
 def print_speeds(summary: dict[str, Any], console: Console | None = None) -> None:
     """The table and the orderings on a terminal."""
     console = console or terminal.console(width=200)
     table = Table(box=None, pad_edge=False, title="tables 2 and 5", title_justify="left")
-    for number, title in enumerate(COLUMNS):
+    for number, title in enumerate(SPEEDS):
         table.add_column(title, justify="left" if number == 1 else "right")
     for line in summary["cells"]:
         table.add_row(*line)

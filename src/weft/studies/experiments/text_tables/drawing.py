@@ -16,10 +16,11 @@ from weft.errors import WeftError
 from weft.report.columns import duration, scaled
 from weft.report.experiment import figure, heading, print_orderings, published, render_experiment
 from weft.studies.engine.study import read_study
+from weft.studies.experiments.registry import find_scale
 from weft.studies.experiments.text_tables.design import PERPLEXITY, TableCandidate, table_candidates
 from weft.studies.experiments.text_tables.forecast import Prediction, prediction_held, read_prediction
 from weft.studies.experiments.text_tables.orderings import conclusion, judge_orderings
-from weft.studies.experiments.text_tables.scales import find_scale
+from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.scores import CandidateScores, measure_candidate
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.studies.results.summary import called
@@ -38,7 +39,7 @@ def summarise_table(folder: Path) -> dict[str, Any]:
     study, prediction = read_study(folder), read_prediction(folder)
     if study is None or prediction is None:
         raise WeftError(f"{folder} holds no experiment yet; `weft study run` makes one, or goes on")
-    experiment, scale = EXPERIMENTS[prediction.experiment], find_scale(prediction.scale)
+    experiment, scale = EXPERIMENTS[prediction.experiment], find_scale(SCALES, prediction.scale)
     candidates = table_candidates(experiment, scale, prediction.asked.get("encoder"))
     rows = {
         e.name: measure_candidate(folder, [r for r in study["runs"] if r["candidate"] == e.name]) for e in candidates

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.errors import WeftError, nearest
-
 ScaleName = Literal["smoke", "cpu", "paper"]
 
 
@@ -50,10 +48,3 @@ SCALES: dict[str, ExperimentScale] = {
     # Liu et al. 2021, appendix: 125,000 steps of 2048 sequences of 128 tokens, rate 7e-4
     "paper": ExperimentScale("paper", 1, 1, 4, 32000, 128, 2048, 7e-4, 5, steps=125_000),
 }
-
-
-def find_scale(name: str) -> ExperimentScale:
-    """A scale by name."""
-    if name not in SCALES:
-        raise WeftError(f"there is no scale {name!r}; {nearest(name, SCALES)} there are {', '.join(SCALES)}")
-    return SCALES[name]

@@ -75,7 +75,7 @@ def verdict(
         found += f"; preliminary: {seeds} seeds" if shown and seeds < ENOUGH else ""
     used = value or NOTHING
     return {"question": asked, "found": found, "sentence": f"{asked}: {found}", "outcome": outcome, "p": p,
-            "quantity": quantity, "shown": shown, "preliminary": shown and seeds < ENOUGH,
+            "quantity": quantity, "published": bool(said), "shown": shown, "preliminary": shown and seeds < ENOUGH,
             "mean": used.mean, "low": used.low, "high": used.high}  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def outcome_of(question: Question, value: Estimate, shown: bool) -> str:
 
 def conclusion(orderings: list[dict[str, Any]]) -> str:
     """How many of the published statements held."""
-    known = [one["outcome"] for one in orderings if "nothing was published" not in one["question"]]
+    known = [one["outcome"] for one in orderings if one["published"]]
     counts = {word: known.count(word) for word in dict.fromkeys(known)}
     said = ", ".join(f"{count} {word}" for word, count in counts.items())
     return f"Of {len(known)} published statements, task by task: {said}." if known else "No statement could be judged."

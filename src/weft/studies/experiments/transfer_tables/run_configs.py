@@ -22,7 +22,11 @@ from weft.training.finetuning.config import FinetuneConfig
 
 EVALUATIONS = 4
 REGULARISED: dict[str, Any] = {"optimisation": {"weight_decay": 0.05}, "objective": ObjectiveConfig(smoothing=0.1)}
-PLAIN: dict[str, Any] = {"optimisation": {"weight_decay": 0.0}, "augment": AugmentConfig(flip=False, crop_padding=0)}
+PLAIN: dict[str, Any] = {
+    "optimisation": {"weight_decay": 0.0},
+    "objective": ObjectiveConfig(smoothing=0.0),
+    "augment": AugmentConfig(flip=False, crop_padding=0),
+}
 
 
 @dataclass(frozen=True)

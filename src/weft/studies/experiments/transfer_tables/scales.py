@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.errors import WeftError, nearest
-
 Changes = dict[str, Any]
 TRAINED = "efficientnet_lite0"  # comes with ImageNet weights by pip
 
@@ -62,10 +60,3 @@ SCALES: dict[str, TransferScale] = {
     # 90 passes over ImageNet-21k in batches of 4096 (Dosovitskiy et al. 2021, table 3), 500 steps of a task (table 4)
     "paper": TransferScale("paper", PUBLISHED, 224, 4096, 3, 500, steps=312_000, task_batch=512, shots=(5,)),
 }
-
-
-def find_scale(name: str) -> TransferScale:
-    """A scale by name."""
-    if name not in SCALES:
-        raise WeftError(f"there is no scale {name!r}; {nearest(name, SCALES)} there are {', '.join(SCALES)}")
-    return SCALES[name]

@@ -9,16 +9,18 @@ import numpy as np
 
 from weft.disk import claim, read_object, write_bytes
 from weft.errors import WeftError
-from weft.report.columns import scaled
-from weft.report.experiment import figure, heading, published, render_experiment
+from weft.report.experiment import render_experiment
+from weft.report.results.drawing import page
 from weft.studies.engine.study import read_study
+from weft.studies.experiments.records import of_table
+from weft.studies.experiments.registry import find_scale
 from weft.studies.experiments.text_tables.drawing import computed_on, in_unit, times
 from weft.studies.experiments.text_tables.forecast import Prediction, prediction_held, read_prediction
 from weft.studies.experiments.text_tables.scores import CandidateScores, measure_candidate
 from weft.studies.experiments.transfer_tables.design import TransferRow, questions, table_rows, task_name
 from weft.studies.experiments.transfer_tables.few_shot import quantity, shot_file
 from weft.studies.experiments.transfer_tables.questions import conclusion, judged
-from weft.studies.experiments.transfer_tables.scales import TransferScale, find_scale
+from weft.studies.experiments.transfer_tables.scales import SCALES, TransferScale
 from weft.studies.results.summary import called
 from weft.studies.statistics.intervals import Scores
 
@@ -39,7 +41,7 @@ def draw_transfer(folder: Path) -> dict[str, Any]:
     """Write report.html and table.md into the folder and return the summary that they show."""
     summary = summarise_transfer(folder)
     write_bytes(claim(folder / "report.html"), render_experiment(summary, "transfer.html.j2").encode())
-    write_bytes(claim(folder / "table.md"), markdown(summary).encode())
+    write_bytes(claim(folder / "table.md"), page(of_table(summary), "").encode())
     return summary
 
 
@@ -48,7 +50,7 @@ def summarise_transfer(folder: Path) -> dict[str, Any]:
     study, prediction = read_study(folder), read_prediction(folder)
     if study is None or prediction is None:
         raise WeftError(f"{folder} holds no study yet; `weft study run` makes one, or goes on")
-    name, scale = prediction.experiment, find_scale(prediction.scale)
+    name, scale = prediction.experiment, find_scale(SCALES, prediction.scale)
     rows = {row.name: row for row in table_rows(name, scale)}
     listed = {row: [run for run in study["runs"] if run["candidate"] == row] for row in rows}
     found = {row: measure_candidate(folder, runs) for row, runs in listed.items()}
@@ -105,22 +107,3 @@ def as_row(
         "predicted": sum(prediction.seconds.get(row.name, {}).values()) or None,
         "taken": sum(float(np.mean(taken)) for taken in spent.values()) or None,
     }
-
-
-def markdown(summary: dict[str, Any]) -> str:
-    """The same as a page of Markdown."""
-    titles = [cell for part in summary["quantities"] for cell in (heading(part), "published")]
-    table = [["row", "parameters", *titles, "seeds"], ["---"] * (3 + len(titles))]
-    for row in summary["rows"]:
-        cells = [cell for part in summary["quantities"] for cell in (figure(row, part), published(row, part))]
-        table.append([row["name"], scaled(row["parameters"]) if row["parameters"] else "–", *cells, str(row["seeds"])])
-    for row in summary["reference"]:
-        cells = [cell for part in summary["quantities"] for cell in ("–", published(row, part))]
-        table.append([row["name"], "–", *cells, "–"])
-    lines = ["| " + " | ".join(line) + " |" for line in table]
-    orders = [f"- {found['sentence']}" for found in summary["orderings"]]
-    where = summary["environment"]
-    made = f"torch {where.get('torch')}, weft {where.get('weft')} ({where.get('commit')}); `{summary['command']}`"
-    opening = [f"# {summary['title']}, scale {summary['scale']}", "", f"{summary['question']} {summary['budget']}."]
-    closing = [*orders, "", *summary["notes"], *summary["problems"], "", summary["time"], "", made, ""]
-    return "\n".join([*opening, "", *lines, "", summary["conclusion"], "", *closing])

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.nn.losses import example_losses, outputs_for
+from weft.training.objective import example_losses, outputs_for
 
 logits = st.floats(-20, 20)
 

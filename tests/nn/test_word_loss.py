@@ -1,4 +1,4 @@
-"""The cross entropy over a vocabulary (A4, M4) is torch's, in value and gradient, at less memory."""
+"""The cross entropy over a vocabulary is torch's, in value and gradient, at less memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from weft.nn import losses as vocabulary
-from weft.nn.losses import word_losses
+from weft.nn import word_loss
+from weft.nn.word_loss import word_losses
 
 
 def problem(positions: int, words: int, kind: torch.dtype = torch.float64) -> tuple[list[Tensor], Tensor]:
@@ -27,7 +27,7 @@ def gradients(loss: Tensor, leaves: list[Tensor]) -> list[Tensor]:
 def test_losses_hits_and_gradients_are_the_plain_ones(
     weights: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vocabulary, "CHUNK", chunk)
+    monkeypatch.setattr(word_loss, "CHUNK", chunk)
     leaves, answers = problem(33, 50, torch.float32)
     losses, hits = word_losses(*leaves, answers)
     logits = F.linear(leaves[0], leaves[1], leaves[2])
@@ -85,7 +85,7 @@ def largest_kept(work: object) -> int:
 
 
 def test_the_logits_are_never_alive_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "CHUNK", 50 * 4000)
+    monkeypatch.setattr(word_loss, "CHUNK", 50 * 4000)
     leaves, answers = problem(400, 4000, torch.float32)
     whole = 400 * 4000 * 4
     assert largest_kept(lambda: F.cross_entropy(F.linear(*leaves), answers).backward()) >= whole

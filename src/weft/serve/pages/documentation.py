@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, StrictUndefined
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
 
-from weft.report.page import style
+from weft.serve.pages.runs.run_view import Command
+from weft.serve.pages.site import Site
 
 GROUPS = {
     "weft": "weft's own: what the page uses.",
@@ -19,30 +18,29 @@ GROUPS = {
     "Open Inference Protocol": "For tritonclient and clients of KServe; tensors in JSON or in binary.",
     "health": "For those who look after the server.",
 }
-STYLE = """
-summary code { overflow-wrap: anywhere; }
-form label { display: block; } form input { font: inherit; padding: .5rem; width: min(100%, 24rem); }
-form button { border: 1px solid var(--line); border-radius: 6px; padding: .5rem 1rem; background: var(--card); }
-"""
 
 
-def routes(app: FastAPI) -> APIRouter:
-    """/docs and the style sheet."""
+def routes(site: Site) -> APIRouter:
+    """/docs."""
     router = APIRouter(include_in_schema=False)
-    text = files("weft.serve.protocols").joinpath("documentation.html.j2").read_text(encoding="utf-8")
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
 
     @router.get("/docs")
-    def page() -> HTMLResponse:
-        spec = app.openapi()
+    def page(request: Request) -> Response:
+        spec = site.app.openapi()
         sections = [(name, words, list(operations(spec, name))) for name, words in GROUPS.items()]
-        return HTMLResponse(template.render(sections=sections, version=app.version))
-
-    @router.get("/style.css")
-    def sheet() -> Response:
-        return Response(style() + STYLE, media_type="text/css", headers={"cache-control": "max-age=3600"})
+        shown = examples(f"{request.base_url}api/v1/models/NAME/predict", site.config.secret is not None)
+        return site.page("documentation.html.j2", sections=sections, examples=shown, release=site.app.version)
 
     return router
+
+
+def examples(address: str, token: bool) -> list[Command]:
+    """Questions that a reader can copy."""
+    key = '-H "Authorization: Bearer $WEFT_TOKEN" ' if token else ""
+    return [
+        Command("asks about a picture", f"curl {key}--data-binary @cat.jpg {address}"),
+        Command("asks about a text", f'curl {key}--json \'{{"inputs": "a text", "top_k": 3}}\' {address}'),
+    ]
 
 
 def operations(spec: dict[str, Any], group: str) -> Iterator[dict[str, Any]]:

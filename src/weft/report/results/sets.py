@@ -1,0 +1,44 @@
+"""The page of comparisons on several sets: the answers side by side, then each leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.report.results.markdown import Record, plain, score, sentences, table
+
+TITLES = ["set", "took", "first leaderboard", "the best by score", "of networks from scratch", "classical", "advice"]
+
+
+def comparisons(record: Record) -> Iterator[str]:
+    """What was answered on every set."""
+    yield from table(TITLES, (answers(one) for one in record["sets"].values()))
+    for one in record["sets"].values():
+        yield from ("", f"## {plain(one['title'])}", "", f"{plain(one['budget'])}; {plain(one['processor'])}.", "")
+        titles = ["candidate", "score, 95 % interval", "seeds", "steps", "parameters"]
+        yield from table(titles, (candidate(row) for row in one["rows"]))
+        yield from ("", *sentences(one, "verdicts", "recommendation"))
+
+
+def answers(one: Record) -> list[str]:
+    """The line of a set."""
+    known = [row for row in one["rows"] if row["score"] is not None]
+    scratch = [row for row in known if "+" not in row["name"] and row["group"] not in ("control", "classical")]
+    classical = [row for row in known if row["group"] == "classical"]
+    first = "–" if one["first"] is None else minutes(one["first"])
+    advice = one["recommendation"].partition(":")[0]
+    return [one["title"], minutes(one["seconds"]), first, best(known), best(scratch), best(classical), advice]
+
+
+def best(rows: list[Record]) -> str:
+    if not rows:
+        return "–"
+    found = max(rows, key=lambda row: float(row["score"]))
+    return f"{found['name']} {score(found)}"
+
+
+def candidate(row: Record) -> list[str]:
+    return [row["name"], score(row), str(row["seeds"]), f"{row['steps'] or 0:,.0f}", f"{row['parameters'] or 0:,.0f}"]
+
+
+def minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min"

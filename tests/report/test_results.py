@@ -1,0 +1,90 @@
+"""Pages of results: each is drawn from its record, and from nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.commands.main import dispatch
+from weft.report.results.drawing import KINDS, draw_all, page
+from weft.studies.experiments.records import of_table, recipes_record
+from weft.training.recipes import evidence
+from weft.training.recipes.evidence import Evidence, SeedRun
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "results"
+
+
+def test_the_committed_pages_are_those_of_their_records(tmp_path: Path) -> None:
+    for path in COMMITTED.glob("*.json"):
+        shutil.copy(path, tmp_path)
+    drawn = list(draw_all(tmp_path, {"recipes": recipes_record()}))
+    assert "e2.md" in {path.name for path in drawn}
+    for path in drawn:
+        assert path.read_bytes() == (COMMITTED / path.name).read_bytes(), f"{path.name}: run `weft study draw`"
+
+
+def candidate(name: str, group: str, score: float | None) -> dict[str, Any]:
+    ends = {"low": None, "high": None} if score is None else {"low": score - 0.01, "high": score + 0.01}
+    return {"name": name, "group": group, "score": score, **ends, "seeds": 3, "steps": 800, "parameters": 12_345}
+
+
+def test_comparisons_on_several_sets_are_one_page() -> None:
+    rows = [
+        candidate("lite0+probe", "trained", 0.82),
+        candidate("resnet", "family", 0.4),
+        candidate("identity", "control", 0.5),
+        candidate("hog", "classical", 0.45),
+        candidate("vit", "family", None),
+    ]
+    one = {
+        "title": "Pets | 96 px",
+        "seconds": 903.0,
+        "first": 120.0,
+        "processor": "a processor",
+        "budget": "15 min",
+        "rows": rows,
+        "verdicts": ["pre-training helps"],
+        "recommendation": "lite0+probe: it is the best",
+    }
+    record = {"study": "compare", "kind": "comparisons", "command": "weft compare PATH", "sets": {"pets": one}}
+    text = page(record, "compare")
+    line = next(line for line in text.splitlines() if line.startswith("| Pets"))
+    assert line == (
+        "| Pets \\| 96 px | 15.1 min | 2.0 min | lite0+probe 82.0 % (81.0…83.0) | resnet 40.0 % (39.0…41.0) | "
+        "hog 45.0 % (44.0…46.0) | lite0+probe |"
+    )
+    assert "| vit | failed | 3 | 800 | 12,345 |" in text and "- pre-training helps" in text
+
+
+def test_recipes_are_drawn_from_the_evidence_that_is_kept_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evidence, "FOLDER", tmp_path / "records")
+    assert recipes_record() == {}
+    runs = [
+        SeedRun(seed, 0.9 + seed / 50, 100, 5.0, 1000, 60.0, 61.0, 1, "a processor", "", [(50, 0.7), (100, 0.9)])
+        for seed in range(2)
+    ]
+    known = Evidence("digits/mlp", "accuracy", "test", "what mattered", runs)
+    monkeypatch.setattr(evidence, "evidence_of", lambda name: known if name == "digits/mlp" else None)
+    assert dispatch(["study", "draw", "--results", str(tmp_path)]) == 0
+    assert [Path(line).name for line in capsys.readouterr().out.split()] == ["recipes.md", "recipes-digits-mlp.svg"]
+    text = (tmp_path / "recipes.md").read_text()
+    assert "| digits/mlp | mlp, 1,000 | test | 91.0 ± 1.4 (2 seeds) | 90.00, 92.00 | 5 | 60 s | a processor |" in text
+    assert "what mattered" in text and "(recipes-digits-mlp.svg)" in text
+
+
+def test_rows_that_are_for_reference_alone_are_kept_with_their_published_figures() -> None:
+    row = {"name": "ours", "parameters": 5, "seeds": 2, "published": {"sst2": None, "mnli": 80.0}}
+    row["measured"] = {"mnli": {"mean": 71.23456789, "low": 70.0, "high": 72.0}}
+    summary = dict.fromkeys(("question", "scale", "source", "budget", "command", "conclusion", "time"), "")
+    lists: dict[str, Any] = {"notes": [], "problems": ["a run failed"], "orderings": [{"sentence": "it holds"}]}
+    lists |= {"rows": [row], "reference": [{"name": "theirs", "published": {"mnli": 86.7}}], "quantities": ["mnli"]}
+    record = of_table({**summary, **lists, "experiment": "e5", "table": 7, "environment": {}})
+    assert record["rows"][0]["measured"]["mnli"]["mean"] == 71.235 and record["kind"] in KINDS
+    text = page(record, "e5")
+    assert "| ours | 5 | 71.2 (70.0…72.0) | 80 | 2 |" in text and "| theirs | – | – | 86.7 | – |" in text
+    assert "- it holds" in text and "- a run failed" in text
