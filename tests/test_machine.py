@@ -44,6 +44,23 @@ def faults(how: str) -> int:
     return int(subprocess.run([sys.executable, "-c", FAULTS, how], check=True, capture_output=True, text=True).stdout)
 
 
+SPOILT = """
+import torch
+from weft.machine import leave_fresh_memory, spoil_fresh_memory
+
+assert spoil_fresh_memory()
+assert torch.empty(5000).min() > 1e38 and torch.empty(5000, dtype=torch.bfloat16).min() > 1e38
+assert torch.zeros(5000).max() == 0
+assert leave_fresh_memory()
+"""
+
+
+@glibc
+def test_fresh_memory_can_be_spoilt() -> None:
+    """So that what a routine leaves unwritten is seen every time."""
+    subprocess.run([sys.executable, "-c", SPOILT], check=True)
+
+
 @glibc
 def test_freed_memory_is_used_again_without_new_pages() -> None:
     pages = 10 * (152 << 20) // resource.getpagesize()

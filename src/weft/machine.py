@@ -178,7 +178,7 @@ def _windows_memory() -> int:
 
 # The allocator
 
-TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4  # of glibc's mallopt(3)
+TRIM_THRESHOLD, TOP_PAD, MMAP_MAX, PERTURB = -1, -2, -4, -6  # of glibc's mallopt(3)
 PAD = 64 << 20  # bytes by which the heap grows at least: fewer calls of the kernel
 
 
@@ -190,10 +190,27 @@ def keep_freed_memory() -> bool:
     batch 128) took 20 to 25 % less time on one thread, and the peak of the process rose by 2 %. True where the C
     library is one that can be told so.
     """
+    return _mallopt({MMAP_MAX: 0, TRIM_THRESHOLD: -1, TOP_PAD: PAD})  # no blocks of their own, no trimming
+
+
+def spoil_fresh_memory() -> bool:
+    """Let this process find 3.4e38 in all memory that it asks for, be it read as float32 or as bf16.
+
+    Where a routine leaves a part of its result unwritten, this shows at once; otherwise what was there before may even
+    be the right numbers. True where the C library is one that can be told so.
+    """
+    return _mallopt({PERTURB: 0x80})  # freed bytes become 0x80, those given out its complement, 0x7f
+
+
+def leave_fresh_memory() -> bool:
+    """Undo `spoil_fresh_memory`."""
+    return _mallopt({PERTURB: 0})
+
+
+def _mallopt(settings: dict[int, int]) -> bool:
     try:
         library = ctypes.CDLL(None)
         library.gnu_get_libc_version  # noqa: B018 (other libraries have mallopt with other numbers)
-        settings = {MMAP_MAX: 0, TRIM_THRESHOLD: -1, TOP_PAD: PAD}  # no blocks of their own, no trimming
         return all(library.mallopt(name, value) == 1 for name, value in settings.items())
     except (OSError, TypeError, AttributeError):
         return False

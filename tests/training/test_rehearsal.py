@@ -16,6 +16,7 @@ from torch import Tensor
 
 from crashing_machine import environment
 from training.runs import configure, train
+from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.networks.registry import create_model
@@ -95,8 +96,10 @@ def test_convolutions_are_tried_for_networks_that_have_them(monkeypatch: pytest.
 
 
 def test_gradients_that_are_left_unwritten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As some processors leave those of small maps in bf16; now and then memory holds the right numbers already."""
+    """As some processors leave those of small maps in bf16; where fresh memory cannot be spoilt, it holds the right
+    numbers now and then."""
     honest, luck = rehearsal.shrink, iter([True, True])
+    monkeypatch.setattr(machine, "spoil_fresh_memory", lambda: False)
 
     def spoilt(device: torch.device, kind: torch.dtype | None) -> Tensor:
         gradients = honest(device, None)
@@ -110,6 +113,16 @@ def test_gradients_that_are_left_unwritten_are_noticed(monkeypatch: pytest.Monke
     assert "stride" in rehearsal.format_answer("bf16", cpu, strides=True).why
     monkeypatch.setattr(rehearsal, "product", lambda kind, device: 1.0)
     assert rehearsal.format_answer("bf16", cpu, strides=False).works
+
+
+def test_an_answer_of_another_way_of_trying_is_asked_for_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier trial that did not look closely enough may have called a format sound."""
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(True))
+    assert rehearsal.try_format("bf16").works
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(False, why="seen now"))
+    assert rehearsal.try_format("bf16").works
+    monkeypatch.setattr(rehearsal, "WAY", rehearsal.WAY + 1)
+    assert rehearsal.try_format("bf16").why == "seen now"
 
 
 @pytest.mark.parametrize("code", [-9, -15, 1])
