@@ -21,8 +21,9 @@ from weft import machine
 from weft.data.batch.loader import Batch
 from weft.errors import WeftError
 from weft.training.config import DurationConfig
-from weft.training.loop import loop
+from weft.training.loop import events, loop
 from weft.training.loop.display import Silent, duration
+from weft.training.loop.progress import Best
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.run import lifecycle, memory, probe, rehearsal
 from weft.training.run.distributed import SingleProcess
@@ -450,8 +451,27 @@ def test_the_last_evaluations_are_timed_in_float32_whatever_the_steps_are_in(mon
     assert evaluation == pytest.approx(5 * 0.5) and last * evaluation == pytest.approx((5 + 10) * 2.0)
     assert evaluated.run.team.precision == "bf16"
     evaluated.run.team.use("float32")
-    assert probe.last_evaluations(evaluated.run, tested=10, evaluation=10.0) == pytest.approx(3)
+    assert probe.last_evaluations(evaluated.run, tested=10, evaluation=10.0) == pytest.approx(10 / 5)
     assert len(evaluated.formats) == 2 * (1 + 2 * 4), "what is known is not timed again"
+
+
+def test_the_best_answers_on_validation_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Only those on test are due after the last step, and what is said of the run is what it would be otherwise."""
+    computed: list[int] = []
+
+    def counting(net: Any, batches: Any, team: Any) -> Any:
+        found = events.outputs_of(net, batches, team)
+        computed.append(len(found[1]))
+        return found
+
+    monkeypatch.setattr(lifecycle, "outputs_of", counting)
+    kept = train(configure(steps=40), tmp_path / "kept")
+    monkeypatch.setattr(events, "Best", lambda *parts: Best(*parts[:4]))
+    again = train(configure(steps=40), tmp_path / "again")
+    assert len(computed) == 1 + 2 and kept["learnt"] == again["learnt"]
+    computed.clear()
+    trial = train(configure(steps=40, judged_on="validation"), tmp_path / "trial")
+    assert len(computed) == 1 and trial["learnt"] == kept["learnt"]
 
 
 def test_a_plan_without_a_time_is_never_revised():

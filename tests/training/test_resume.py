@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 from pathlib import Path
@@ -38,6 +39,8 @@ def test_resumed_runs_end_with_the_same_bits(family: str, tmp_path: Path) -> Non
     assert curve(tmp_path / "whole") == curve(tmp_path / "cut")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
     assert weights[0] == weights[1]
+    told = [json.loads((tmp_path / name / "record.json").read_text()) for name in ("whole", "cut")]
+    assert told[0]["learnt"] == told[1]["learnt"] and told[0]["metrics"] == told[1]["metrics"]
 
 
 @pytest.mark.parametrize("opt", ["adamw", "momentum", "muon"])

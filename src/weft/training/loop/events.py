@@ -90,7 +90,8 @@ def evaluate(run: Run, progress: Progress) -> None:
         score = -metric if run.objective.lower_is_better else metric
         if progress.best.beaten_by(score, loss):
             weights = {name: whole(value) for name, value in run.core.state_dict().items()}
-            progress.best = Best(progress.step, score, loss, weights)
+            answers = (outputs, targets) if run.team.precision == "float32" else None
+            progress.best = Best(progress.step, score, loss, weights, answers)
     event = {
         "kind": "evaluation",
         "step": progress.step,

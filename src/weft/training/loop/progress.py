@@ -31,6 +31,8 @@ class Best:
     metric: float = -math.inf
     loss: float = math.inf
     weights: dict[str, Tensor] = field(default_factory=dict)
+    answers: tuple[Tensor, Tensor] | None = None
+    """outputs and targets of that evaluation, where it was made by this process and in float32"""
 
     def beaten_by(self, metric: float, loss: float) -> bool:
         """A higher metric wins; at equal metric the lower loss."""

@@ -169,7 +169,8 @@ def run_in_folder(
         rehearsal.require_format(run.plan.precision, team.device.type, run.core)
     simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
-    tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if config.duration.time else 0
+    apart = config.duration.time and judged_on(config) != "validation"  # which is evaluated anyway
+    tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if apart else 0
     started += FILLING.seconds - filled  # what is made once for all runs is not charged to this one
     run, progress = measure_plan(run, folder, started, tested, known, inputs) if plan is None else restore(run)
     announce(run, inputs, display)
@@ -330,9 +331,15 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
     best = progress.best.weights or None
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
-        judged = inputs.batches(judged_on(run.config), run.team.rank, run.team.world)
-        outputs, targets = outputs_of(run.net, judged, run.team)
-        learnt = inputs.judge(*outputs_of(run.net, run.validation, run.team)) if run.validation is not None else None
+        chosen_on = progress.best.answers
+        if chosen_on is None and run.validation is not None:
+            chosen_on = outputs_of(run.net, run.validation, run.team)
+        split = judged_on(run.config)
+        if split == "validation" and chosen_on is not None:
+            outputs, targets = chosen_on
+        else:
+            outputs, targets = outputs_of(run.net, inputs.batches(split, run.team.rank, run.team.world), run.team)
+    learnt = None if chosen_on is None else inputs.judge(*chosen_on)
     facts |= {
         **({} if learnt is None else {"learnt": learnt.as_dict(), "beats_constant_guess": learnt.learnt}),
         "metric": run.objective.metric,

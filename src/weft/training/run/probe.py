@@ -214,16 +214,17 @@ def judging_seconds(run: Run, judge: Judge, tested: int) -> float:
 
 
 def last_evaluations(run: Run, tested: int, evaluation: float, within: float = math.inf) -> float:
-    """Evaluations after that of the last step, of the best weights on validation and test, in those on validation of
-    `evaluation` seconds: whatever the format of the steps, these are made in float32, and timed in it."""
+    """Evaluations after that of the last step, of the best weights, in those on validation of `evaluation` seconds: on
+    test; and on validation once more where steps are in another format than float32, in which these are made."""
     if not run.validation:
         return 0.0
-    used, wide = run.team.precision, evaluation
-    if used != "float32":
-        run.team.use("float32")
-        wide = evaluation_seconds(run, within)
-        run.team.use(used)
-    return (1 + tested / len(run.validation)) * (wide / evaluation if evaluation else 1.0)
+    used, test = run.team.precision, tested / len(run.validation)
+    if used == "float32":
+        return test  # the best answers on validation are kept
+    run.team.use("float32")
+    wide = evaluation_seconds(run, within)
+    run.team.use(used)
+    return (1 + test) * (wide / evaluation if evaluation else 1.0)
 
 
 def adopt(run: Run, known: Plan) -> Plan:

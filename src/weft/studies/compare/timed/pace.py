@@ -38,5 +38,5 @@ class Pace:
     def seconds(self, length: float, tested: bool = True) -> float:
         """Seconds of a whole run that trains for `length`, with or without the test split."""
         training = (self.steps(length) + PROBED) * self.step
-        judging = (self.evaluations(length) + 1) * self.validation + (self.test if tested else 0.0)
+        judging = self.evaluations(length) * self.validation + (self.test if tested else 0.0)
         return STARTING + training + judging
