@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -95,6 +98,28 @@ def test_long_headers_and_nonsense_are_refused(address: str) -> None:
             assert rest(line).startswith(b"HTTP/1.1 " + status)
 
 
+def test_targets_that_are_no_paths_are_answered_without_a_traceback(
+    address: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for target in ("*", "foo", "//", "http://elsewhere/livez"):
+        with connect(address) as line:
+            line.sendall(f"OPTIONS {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+            assert rest(line).startswith(b"HTTP/1.1 4")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
+@pytest.mark.parametrize("name", ["digits", "words", "cells"])
+def test_the_commands_of_the_page_work_as_they_stand(name: str, address: str, picture: bytes, tmp_path: Path) -> None:
+    (tmp_path / "picture.png").write_bytes(picture)
+    with urllib.request.urlopen(f"http://{address}/predict?model={name}", timeout=30) as answer:
+        page = html.unescape(answer.read().decode())
+    command = re.search(r"^.*?(curl .*?/predict'?)", page, re.MULTILINE)
+    assert command
+    said = subprocess.run(["bash", "-c", command[1]], cwd=tmp_path, capture_output=True, check=True).stdout
+    assert json.loads(said)["predictions"], said
+
+
 def test_a_refused_upload_is_read_to_its_end_so_that_the_client_sees_why(runs: Path, serve: Serve) -> None:
     with serve(ServeConfig(folders=(runs,), max_body=1000)) as address:
         with pytest.raises(urllib.error.HTTPError) as refused:
@@ -104,19 +129,15 @@ def test_a_refused_upload_is_read_to_its_end_so_that_the_client_sees_why(runs: P
 
 def held_up(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, list[int]]:
     """Networks that answer only when they are let; the sizes of the batches they were asked."""
-    whole, free, sizes = models_module.outputs_of, threading.Event(), []
+    free, sizes = threading.Event(), []
 
-    def outputs_of(engine: Any) -> Any:
-        compute = whole(engine)
-
-        def slow(raws: list[Any]) -> Any:
+    class Slow(models_module.Computing):
+        def __call__(self, raws: list[Any]) -> Any:
             sizes.append(len(raws))
             free.wait(30)
-            return compute(raws)
+            return super().__call__(raws)
 
-        return slow
-
-    monkeypatch.setattr(models_module, "outputs_of", outputs_of)
+    monkeypatch.setattr(models_module, "Computing", Slow)
     return free, sizes
 
 

@@ -80,6 +80,7 @@ def test_other_sites_may_send_nothing(client: Client, picture: bytes) -> None:
     for headers in (
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "http://localhost:1234"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},

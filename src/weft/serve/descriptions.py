@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from weft.data.config import Modality
 from weft.data.transform.transforms import FILE
 from weft.disk import read_object
 from weft.errors import WeftError
@@ -36,7 +37,10 @@ def describe(entry: Entry) -> dict[str, Any]:
 def answers_questions(entry: Entry) -> bool:
     """Whether there is a network that can be asked: not only pre-trained, and not damaged."""
     try:
-        return is_trained(entry.path) and describe(entry)["task"] != PRETRAINED
+        if not is_trained(entry.path):
+            return False
+        about = describe(entry)
+        return about["task"] != PRETRAINED and about["modality"] in get_args(Modality)
     except (WeftError, OSError):
         return False
 
@@ -52,6 +56,7 @@ def read(folder: Path) -> dict[str, Any]:
         "classes": stored.get("classes"),
         "columns": stored.get("columns") or [],
         "target": stored.get("target"),
+        "features": network.get("in_features"),
     }
     size = network.get("img_size")
     return found | ({"img_size": size, "channels": network.get("in_chans")} if found["modality"] == "image" else {})

@@ -81,6 +81,6 @@ class Counted:
             try:
                 await self.app(scope, receive, noted)
             finally:
-                protocol = PROTOCOLS.get(scope["path"].split("/", 2)[1], "page")
+                protocol = PROTOCOLS.get(scope["path"].lstrip("/").partition("/")[0], "page")  # `OPTIONS *` has no /
                 self.metrics.requests.labels(protocol, status).inc()
                 self.metrics.duration.labels(protocol).observe(time.perf_counter() - started)

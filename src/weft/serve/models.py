@@ -6,6 +6,8 @@ What computes is an `Engine`, which `ENGINES` opens by the name of `--engine`: a
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +25,7 @@ from weft.data.config import Modality
 from weft.data.transform.transforms import Transform
 from weft.disk import brief
 from weft.errors import WeftError
-from weft.serve.batching import Batcher, Window
+from weft.serve.batching import Batcher, Window, overrun
 from weft.serve.catalogue import Catalogue, Entry
 from weft.serve.config import ServeConfig
 from weft.serve.descriptions import WEIGHTS, is_trained
@@ -36,6 +38,8 @@ from weft.training.inference.predictor import load
 Outputs = NDArray[np.floating[Any]]  # (n, K)
 TRUSTED = 1.0  # seconds for which a network counts as unchanged
 LOADED_AT_ONCE = 4  # further networks are refused while so many are being read
+WORTH_SHARING = 0.02  # seconds of a batch on one thread from which on it is computed on all of them
+TIMED = 3  # first batches, which tell how long an input takes on one thread
 
 
 class Engine(Protocol):
@@ -75,25 +79,30 @@ class Model:
     inputs: Inputs
     batcher: Batcher
     decoding: ThreadPoolExecutor
-    seconds: float
 
     @property
     def task(self) -> str:
         return self.engine.card.task
 
-    async def answers(self, raws: Sequence[Any], request: Request) -> Outputs:
-        """(n, K) outputs of the network for inputs as they came."""
-        deadline = asyncio.get_running_loop().time() + self.seconds
-        ready = [await self._prepared(raw) for raw in raws]
+    async def answers(self, raws: Sequence[Any], request: Request, deadline: float) -> Outputs:
+        """(n, K) outputs of the network for inputs as they came; `deadline` as for `Batcher.ask`."""
+        ready = await self._prepared(raws, request, deadline)
         found = await self.batcher.ask(ready, deadline, lambda: hung_up(request))
         if not np.isfinite(found).all():
             raise Refusal(422, f"{self.name} answers with what is no number; its training may have gone wrong")
         return found
 
-    async def _prepared(self, raw: Any) -> Any:
-        if self.inputs.is_quick(raw):
-            return self.inputs.prepared(raw)
-        return await asyncio.get_running_loop().run_in_executor(self.decoding, self.inputs.prepared, raw)
+    async def _prepared(self, raws: Sequence[Any], request: Request, deadline: float) -> list[Any]:
+        """The inputs ready to be computed, one after the other, while somebody waits for them."""
+        loop, ready = asyncio.get_running_loop(), []
+        for raw in raws:
+            if loop.time() >= deadline or hung_up(request):
+                raise overrun()
+            if self.inputs.is_quick(raw):
+                ready.append(self.inputs.prepared(raw))
+            else:
+                ready.append(await loop.run_in_executor(self.decoding, self.inputs.prepared, raw))
+        return ready
 
 
 def hung_up(request: Request) -> bool:
@@ -116,10 +125,11 @@ class Models:
 
     def __init__(self, catalogue: Catalogue, config: ServeConfig, metrics: Metrics) -> None:
         self.catalogue, self.config, self.metrics = catalogue, config, metrics
+        self.threads = config.threads or machine.cores()
         self.window = Window(config.max_batch, config.max_delay / 1000, config.max_queue)
         self.computing = ThreadPoolExecutor(1, "weft-compute")  # torch itself spreads over the cores
         self.loading = ThreadPoolExecutor(1, "weft-load")
-        self.decoding = ThreadPoolExecutor(machine.cores(), "weft-decode")
+        self.decoding = ThreadPoolExecutor(machine.cores(), "weft-decode", torch.set_num_threads, (1,))
         self.reading = ThreadPoolExecutor(1, "weft-read")  # one large body at a time: parsed, it takes far more memory
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
@@ -176,8 +186,10 @@ class Models:
         engine = await asyncio.get_running_loop().run_in_executor(self.loading, opened, entry.path)
         engine.card.objective()  # refuses a network that has learnt no answers
         inputs = Inputs(engine.takes, engine.transform, engine.columns, self.config.max_pixels)
-        batcher = Batcher(outputs_of(engine), self.computing, self.window, self.metrics.of_model(entry.name))
-        return Model(entry.name, engine, inputs, batcher, self.decoding, self.config.timeout)
+        batcher = Batcher(
+            Computing(engine, self.threads), self.computing, self.window, self.metrics.of_model(entry.name)
+        )
+        return Model(entry.name, engine, inputs, batcher, self.decoding)
 
     def _let_go(self) -> None:
         """Forget the networks that were not asked for longest; what they are computing still ends."""
@@ -191,15 +203,29 @@ class Models:
             executor.shutdown(wait=False, cancel_futures=True)
 
 
-def outputs_of(engine: Engine) -> Callable[[list[Any]], Outputs]:
-    """What computes a batch."""
+class Computing:
+    """What computes a batch, on as many threads as it is worth.
 
-    def compute(raws: list[Any]) -> Outputs:
+    To share out a millisecond among threads gains little where they are free, and costs ten times as much where one of
+    them has to wait for its core. So a batch gets one thread unless it would take long on it.
+    """
+
+    def __init__(self, engine: Engine, threads: int) -> None:
+        self.engine, self.threads = engine, threads
+        self.alone = math.inf  # seconds of an input on one thread: the least so far
+        self.batches = 0  # made on one thread
+
+    def __call__(self, raws: list[Any]) -> Outputs:
+        few = self.batches < TIMED or len(raws) * self.alone < WORTH_SHARING
+        torch.set_num_threads(1 if few else self.threads)  # of the thread that this runs in
+        started = time.perf_counter()
         try:
-            return np.asarray(engine.outputs(raws, batch_size=len(raws)))
+            found = np.asarray(self.engine.outputs(raws, batch_size=len(raws)))
         except (MemoryError, RuntimeError) as error:
             if not machine.memory_is_short(error):
                 raise
             raise Refusal(503, "the server has not enough memory for this now; send less, or later", 5) from error
-
-    return compute
+        if few:
+            self.batches += 1
+            self.alone = min(self.alone, (time.perf_counter() - started) / len(raws))
+        return found

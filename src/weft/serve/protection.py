@@ -130,7 +130,10 @@ def is_foreign(headers: Headers) -> bool:
     if site is not None:  # no script can set it, and where referrers are withheld it is all that browsers say
         return site not in ("same-origin", "none")
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get("host", "")
+    try:
+        return origin is not None and urlsplit(origin).netloc != headers.get("host", "")
+    except ValueError:  # no address at all, such as http://[
+        return True
 
 
 def is_local(host: str, own: str) -> bool:

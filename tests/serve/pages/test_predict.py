@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,14 @@ def test_commands_for_elsewhere_name_the_network(server: TestClient):
 
 def test_a_network_that_is_not_there_is_told(server: TestClient):
     assert server.get("/predict?model=nobody").status_code == 404
+
+
+def test_a_damaged_network_is_not_offered(client: Make, runs: Path, tmp_path: Path):
+    """One whose preprocessing says nothing of what it takes."""
+    shutil.copytree(runs / "digits", tmp_path / "odd")
+    (tmp_path / "odd" / "preprocessor_config.json").write_text("{}")
+    answer = client(folders=(tmp_path,)).get("/predict")
+    assert answer.status_code == 200 and "no trained network" in answer.text
 
 
 def test_without_a_network_the_page_says_so(client: Make):

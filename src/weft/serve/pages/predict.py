@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 from typing import Any
 
@@ -20,11 +21,6 @@ from weft.serve.protocols.asking import answered, json_or_plain
 from weft.serve.refusal import JSON, Refusal
 
 FEW = 300  # networks in a list that is read through; of more, names are typed
-EXAMPLES = {
-    "text": '{"inputs": "a text"}',
-    "pair": '{"inputs": ["a text", "another"]}',
-    "vector": '{"inputs": [0.1, 2.3]}',
-}
 
 
 def routes(site: Site) -> APIRouter:
@@ -85,6 +81,13 @@ def chosen(known: list[Entry], name: str) -> Entry | None:
     return found
 
 
+def example(about: dict[str, Any]) -> str:
+    """JSON that a network which takes no pictures understands."""
+    row: list[float] = [0.0] * (about.get("features") or len(about["columns"]) or 1)
+    inputs: dict[str, Any] = {"text": "a text", "pair": ["a text", "another"], "vector": row}
+    return json.dumps({"inputs": inputs[about["modality"]]})
+
+
 def snippets(base: str, about: dict[str, Any], token: bool) -> dict[str, str]:
     """The same question from elsewhere: curl, and Python's own library."""
     address = f"{base}api/v1/models/{about['name']}/predict"
@@ -94,7 +97,7 @@ def snippets(base: str, about: dict[str, Any], token: bool) -> dict[str, str]:
         curl = f"curl{header} -H 'Content-Type: image/png' --data-binary @picture.png {shlex.quote(address)}"
         data, kind = 'open("picture.png", "rb").read()', "image/png"
     else:
-        body = EXAMPLES[about["modality"]]
+        body = example(about)
         curl = f"curl{header} -H 'Content-Type: application/json' -d {shlex.quote(body)} {shlex.quote(address)}"
         data, kind = f"json.dumps({body}).encode()", JSON
     python = (

@@ -50,22 +50,23 @@ class Asking:
         model = await self.models.get(name)
         model.batcher.require_room()  # before anything is read: who cannot be served is told at once
         async with self.bodies.read(request) as body:
-            raws, wishes = await self.beside(len(body) > LARGE, read, model, request, body)
+            deadline = asyncio.get_running_loop().time() + self.models.config.timeout
+            raws, wishes = await self.beside(len(body) > LARGE, deadline, read, model, request, body)
             if not raws:
                 raise Refusal(422, "there is no input in the request; send at least one")
             most = self.models.config.max_queue
             if len(raws) > most:
                 raise Refusal(413, f"a request may hold {most} inputs and this one has {len(raws)}; send them in parts")
             with model.batcher.accept(len(raws)):  # not before all is there: who sends slowly keeps no place
-                outputs = await model.answers(raws, request)
-        return await self.beside(outputs.size > MANY, write, model, outputs, wishes)
+                outputs = await model.answers(raws, request, deadline)
+        return await self.beside(outputs.size > MANY, deadline, write, model, outputs, wishes)
 
-    async def beside(self, long: bool, work: Callable[..., Made], *arguments: Any) -> Made:
+    async def beside(self, long: bool, deadline: float, work: Callable[..., Made], *arguments: Any) -> Made:
         """What `work` makes; where that takes long, in a thread, so that others are answered meanwhile."""
         if not long:
             return work(*arguments)
         try:
-            async with asyncio.timeout(self.models.config.timeout):
+            async with asyncio.timeout_at(deadline):
                 job = asyncio.get_running_loop().run_in_executor(self.models.reading, work, *arguments)
                 return await job
         except TimeoutError:

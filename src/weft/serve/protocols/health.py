@@ -30,7 +30,7 @@ def routes(app: FastAPI, metrics: Metrics) -> APIRouter:
         return PlainTextResponse("ok\n")
 
     @router.get("/metrics", summary="Metrics for Prometheus.", response_class=PlainTextResponse)
-    def read() -> Response:
+    async def read() -> Response:
         return metrics.page()
 
     return router

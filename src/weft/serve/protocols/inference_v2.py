@@ -61,15 +61,15 @@ def routes(asking: Asking) -> APIRouter:
     models, about = asking.models, refusals(404, 422, 503)
 
     @router.get("", summary="The server.")
-    def server() -> Content:
+    async def server() -> Content:
         return {"name": "weft", "version": __version__, "extensions": EXTENSIONS}
 
     @router.get("/health/live", summary="Whether the server lives.")
-    def live() -> Content:
+    async def live() -> Content:
         return {"live": True}
 
     @router.get("/health/ready", summary="Whether the server can be asked.", responses=refusals(503))
-    def ready(request: Request) -> Content:
+    async def ready(request: Request) -> Content:
         if request.app.state.ending:
             raise Refusal(503, "the server is about to end", 5)
         return {"ready": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def routes(site: Site) -> APIRouter:
 
     @router.get("/runs/{name}/events")
     async def events(name: str, request: Request) -> Response:
-        entry = site.catalogue.run(name)
+        entry = await asyncio.to_thread(site.catalogue.run, name)
         start = first_byte(request, request.query_params.get("from"))
         path = entry.path / "metrics.jsonl"
         return streams.response(
