@@ -6,6 +6,7 @@ be had.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tarfile
@@ -16,16 +17,36 @@ from typing import Any
 
 import pytest
 
+from serve.pages.made_up import make_run
 from weft.serve.config import ServeConfig
+from weft.training.storage import run_folder
 
 PATIENCE = 120_000  # milliseconds that a view may take on a busy machine
 VIEWS = ("/", "/runs/mlp-0", "/curves?run=mlp-0&run=mlp-1", "/comparisons", "/comparisons/study", "/tuning", "/predict",
          "/docs", "/runs/nobody")  # fmt: skip
+IN_USE = (
+    "/predict?model=digits",
+    "/predict?model=words",
+    "/predict?model=cells",
+    "/start",
+    "/start?source=0/reviews.csv",
+)
 
 
 @pytest.fixture(scope="module")
 def address(shown: Path, serve: Any) -> Iterator[str]:
     with serve(ServeConfig(folders=(shown / "runs", shown / "comparisons"))) as found:
+        yield f"http://{found}"
+
+
+@pytest.fixture(scope="module")
+def in_use(runs: Path, serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of trained networks, with data to start comparisons on."""
+    root = tmp_path_factory.mktemp("in_use")
+    (root / "data").mkdir()
+    rows = "".join(f"{'good' if number % 2 else 'bad'} film {number},{number % 2}\n" for number in range(60))
+    (root / "data" / "reviews.csv").write_text("text,label\n" + rows)
+    with serve(ServeConfig(folders=(runs, root), data=(root / "data",))) as found:
         yield f"http://{found}"
 
 
@@ -99,12 +120,72 @@ def test_every_control_is_reached_by_the_keyboard_and_shows_it(page: Any, addres
         assert unseen == [], view
 
 
+def test_a_text_that_is_typed_is_answered_with_bars(browser: Any, in_use: str):
+    screen = browser.new_page()
+    screen.set_default_timeout(PATIENCE)
+    screen.goto(f"{in_use}/predict?model=words&top_k=2")
+    screen.fill("textarea", "red abc")
+    screen.click("text=Ask")
+    settled(screen.locator("[data-answer] .found progress").count, 2)
+    screen.close()
+
+
+def test_a_picture_is_chosen_and_answered_by_two_networks(browser: Any, in_use: str, picture: bytes):
+    screen = browser.new_page()
+    screen.set_default_timeout(PATIENCE)
+    screen.goto(f"{in_use}/predict?model=digits&top_k=3")
+    chosen = {"name": "digit.png", "mimeType": "image/png", "buffer": picture}
+    screen.locator("input[type=file]").first.set_input_files(chosen)
+    settled(screen.locator("[data-answer] .found progress").count, 3)
+    assert screen.locator("#preview").is_visible()
+    screen.close()
+
+
+def test_a_source_is_looked_at_before_a_comparison_is_started(browser: Any, in_use: str):
+    screen = browser.new_page()
+    screen.set_default_timeout(PATIENCE)
+    screen.goto(f"{in_use}/start?source=0/reviews.csv")
+    screen.click("text=Look at it")
+    settled(screen.locator("#holds").count, 1)
+    assert screen.locator("ul.bars li").count() == 2 and screen.locator("input[name=time]").is_visible()
+    screen.close()
+
+
+def test_the_curve_of_a_run_grows_while_it_is_watched(browser: Any, serve: Any, tmp_path: Path):
+    """Points are written into the run's file, as training does, and come by the stream of events."""
+    folder = make_run(tmp_path / "going", 3, None)
+    events = folder / "metrics.jsonl"
+    with run_folder.open_run(folder).lock(), serve(ServeConfig(folders=(tmp_path,))) as found:
+        screen = browser.new_page()
+        screen.set_default_timeout(PATIENCE)
+        screen.goto(f"http://{found}/runs/going")
+        with events.open("a") as file:
+            file.write(json.dumps({"kind": "train", "step": 4321, "epoch": 9.0, "loss": 0.25, "lr": 0.1}) + "\n")
+        settled(screen.locator("[data-fact=step]").inner_text, "4321")
+        assert screen.locator("[data-fact=loss]").inner_text() == "0.2500"
+        screen.close()
+
+
+def test_the_token_is_asked_for_once(browser: Any, serve: Any, shown: Path):
+    with serve(ServeConfig(folders=(shown / "runs",), token="correct-horse-battery")) as found:
+        screen = browser.new_page()
+        screen.set_default_timeout(PATIENCE)
+        screen.goto(f"http://{found}/runs/mlp-0")
+        screen.fill("#token", "correct-horse-battery")
+        screen.click("text=Enter")
+        settled(screen.locator("#runs").count, 1)
+        assert "correct-horse" not in screen.url
+        screen.goto(f"http://{found}/runs/mlp-0")
+        assert screen.locator("#charts").count() == 1
+        screen.close()
+
+
 @pytest.mark.parametrize("width", [420, 800, 1300])
-def test_no_view_scrolls_sideways(browser: Any, address: str, width: int):
+def test_no_view_scrolls_sideways(browser: Any, address: str, in_use: str, width: int):
     screen = browser.new_page(viewport={"width": width, "height": 900})
     screen.set_default_timeout(PATIENCE)
-    for view in VIEWS:
-        screen.goto(address + view)
+    for view in [address + view for view in VIEWS] + [in_use + view for view in IN_USE]:
+        screen.goto(view)
         assert screen.evaluate("document.documentElement.scrollWidth") <= width, view
     screen.close()
 
@@ -126,11 +207,11 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Any, address: str, axe: str, scheme: str):
+def test_axe_finds_nothing_serious(browser: Any, address: str, in_use: str, axe: str, scheme: str):
     screen = browser.new_page(viewport={"width": 1300, "height": 900}, color_scheme=scheme)
     screen.set_default_timeout(PATIENCE)
-    for view in VIEWS:
-        screen.goto(address + view)
+    for view in [address + view for view in VIEWS] + [in_use + view for view in IN_USE]:
+        screen.goto(view)
         found = screen.evaluate(f"async () => {{ {axe}; return (await axe.run()).violations }}")
         grave = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
         assert grave == [], view
