@@ -36,6 +36,19 @@ VALUES: list[Any] = [
     {"a": [1]},
     0.1,
 ]
+HEADERS = {
+    "origin": ("http://[", "null", "https://elsewhere.example", "http://localhost", "\xff"),
+    "host": ("localhost:99999", "[", "elsewhere.example", "127.0.0.1", ""),
+    "cookie": ("a=b; ;=;", "weft_=x", "=" * 500),
+    "authorization": ("Bearer", "Bearer \xe9", "Basic x"),
+    "content-encoding": ("gzip", "identity"),
+    "last-event-id": ("-1", "9" * 30, "x"),
+    "accept": ("text/html", "*/*"),
+}
+PAGES = ("/", "/runs/{}", "/runs/{}/curves", "/runs/{}/files/{}", "/curves", "/comparisons", "/comparisons/{}",
+         "/tuning", "/predict", "/docs", "/openapi.json", "/metrics", "/api/v1/models", "/v2/models/{}", "*", "foo", "//",
+         "/%")  # fmt: skip
+QUERIES = ("page", "q", "sort", "run", "model", "second", "top_k", "limit", "offset", "x", "smooth", "log", "source")
 PATHS = ("../../etc/passwd", "..%2f..%2fetc", "%00", "%ff", "a" * 3000, "digits/../x", "", "?", "{name}", "%2e%2e")
 
 
@@ -57,8 +70,18 @@ class Fuzzer:
         self.chance, self.names, self.files = random.Random(seed), names, pictures(12)
 
     def request(self) -> bytes:
+        if self.chance.random() < 0.2:
+            return request("GET", self.page(), more=self.headers())
         path, infers = self.path()
-        body = self.tensor() if infers and self.chance.random() < 0.7 else self.body()
+        more = self.headers()
+        if infers and self.chance.random() < 0.7:
+            body, head = self.tensor()
+            if head is not None:
+                more["inference-header-content-length"] = self.chance.choice(
+                    (str(head),) * 8 + ("-1", "x", str(1 << 40))
+                )
+        else:
+            body = self.body()
         if self.chance.random() < 0.3:
             body = self.damaged(body)
         kinds = (
@@ -69,9 +92,24 @@ class Fuzzer:
             "multipart/form-data; boundary=x",
             "application/xml",
         )
-        return request(
-            self.chance.choices(("POST", "GET", "PUT"), (20, 1, 1))[0], path, body, self.chance.choice(kinds)
-        )
+        method = self.chance.choices(("POST", "GET", "PUT"), (20, 1, 1))[0]
+        return request(method, path, body, self.chance.choice(kinds), more)
+
+    def headers(self) -> dict[str, str]:
+        """One in five requests has a header that is odd."""
+        if self.chance.random() > 0.2:
+            return {}
+        name = self.chance.choice(sorted(HEADERS))
+        return {name: self.chance.choice(HEADERS[name])}
+
+    def page(self) -> str:
+        """The address of a page, with a query that may mean nothing."""
+        names = [*self.names, *(path for path in PATHS if "?" not in path)]
+        address = self.chance.choice(PAGES)
+        address = address.format(*(self.chance.choice(names) for _ in range(address.count("{}"))))
+        values = ("0", "-1", "1e9", "%00", "%ff", "(((", "[", "a" * 300, "words", "digits", "accuracy", "1")
+        asked = [f"{self.chance.choice(QUERIES)}={self.chance.choice(values)}" for _ in range(self.chance.randrange(4))]
+        return f"{address}?{'&'.join(asked)}" if asked else address
 
     def path(self) -> tuple[str, bool]:
         name = self.chance.choice(self.names) if self.chance.random() < 0.9 else self.chance.choice(PATHS)
@@ -97,8 +135,9 @@ class Fuzzer:
         )
         return self.chance.choice(made)()
 
-    def tensor(self) -> bytes:
-        """A request of the Open Inference Protocol whose parts may not fit together."""
+    def tensor(self) -> tuple[bytes, int | None]:
+        """A request of the Open Inference Protocol whose parts may not fit together; the bytes of its JSON, where a
+        binary tensor follows."""
         shape = [self.chance.choice((0, 1, 2, 3, 8, 30, -1, 1 << 40)) for _ in range(self.chance.randrange(1, 5))]
         kind = self.chance.choice(("FP32", "UINT8", "BYTES", "INT64", "FP16", "BOOL", "FP8"))
         tensor: dict[str, Any] = {"name": "input", "shape": shape, "datatype": kind}
@@ -108,10 +147,9 @@ class Fuzzer:
         else:
             tail = struct.pack("<I", 5) + self.chance.randbytes(self.chance.choice((0, 5, 120)))
             tensor["parameters"] = {"binary_data_size": self.chance.choice((len(tail), 5, -1, "x"))}
-        return (
-            json.dumps({"inputs": [tensor], "outputs": self.chance.choice((None, [], [{"name": "label"}]))}).encode()
-            + tail
-        )
+        wanted = self.chance.choice((None, [], [{"name": "label"}]))
+        head = json.dumps({"inputs": [tensor], "outputs": wanted}).encode()
+        return head + tail, len(head) if tail else None
 
     def damaged(self, data: bytes) -> bytes:
         """A few bytes changed, or the end missing."""

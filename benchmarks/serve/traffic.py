@@ -18,10 +18,17 @@ class Answer:
     body: bytes = b""
 
 
-def request(method: str, path: str, body: bytes = b"", kind: str = "application/octet-stream") -> bytes:
-    """A request as bytes."""
-    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+def request(
+    method: str,
+    path: str,
+    body: bytes = b"",
+    kind: str = "application/octet-stream",
+    more: dict[str, str] | None = None,
+) -> bytes:
+    """A request as bytes; `more` headers replace those of the same name."""
+    headers = {"host": "localhost", "content-type": kind, "content-length": str(len(body)), **(more or {})}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1", "replace") + body
 
 
 class Line(asyncio.Protocol):
