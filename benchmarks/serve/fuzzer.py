@@ -46,8 +46,8 @@ HEADERS = {
     "accept": ("text/html", "*/*"),
 }
 PAGES = ("/", "/runs/{}", "/runs/{}/curves", "/runs/{}/files/{}", "/curves", "/comparisons", "/comparisons/{}",
-         "/tuning", "/predict", "/docs", "/openapi.json", "/metrics", "/api/v1/models", "/v2/models/{}", "*", "foo", "//",
-         "/%")  # fmt: skip
+         "/tuning", "/predict", "/docs", "/openapi.json", "/metrics", "/api/v1/models", "/v2/models/{}", "*", "foo",
+         "//", "/%")  # fmt: skip
 QUERIES = ("page", "q", "sort", "run", "model", "second", "top_k", "limit", "offset", "x", "smooth", "log", "source")
 PATHS = ("../../etc/passwd", "..%2f..%2fetc", "%00", "%ff", "a" * 3000, "digits/../x", "", "?", "{name}", "%2e%2e")
 
