@@ -6,7 +6,7 @@ Asked of every node before the first run, by a task that needs nothing of weft: 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +19,17 @@ from weft.terminal import brief_list
 
 ANSWERING = 180.0  # seconds for a node to start a process and answer, on a machine that is busy
 MARK = ".probe-"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the runs of a study need of every node."""
+
+    folder: Path
+    threads: int = 1
+    gpu: bool = False
+    equal_time: bool = False
+    """whether times are compared: then all nodes must be of one kind"""
 
 
 @dataclass(frozen=True)
@@ -52,16 +63,21 @@ class Report:
         return f"{self.processor or 'unknown processor'} with {self.cores} cores, torch {self.torch or 'unknown'}"
 
 
-def fitting_nodes(folder: Path, threads: int, gpu: bool, equal_time: bool, say: Callable[[str], None]) -> list[Node]:
-    """The nodes that can do a run; what is wrong with them is said before anything starts."""
-    nodes = able(offered(), threads, gpu)
-    reports = ask_all(nodes, folder.resolve())
-    if trouble := complaint(nodes, reports, folder, equal_time):
-        raise WeftError(trouble)
-    kinds = {report.kind for report in reports if isinstance(report, Report)}
+def fitting_nodes(needs: Needs, say: Callable[[str], None]) -> dict[Node, Report]:
+    """The nodes that can do a run, with what they say; what is wrong with them is said before anything starts."""
+    found = examined(able(offered(), needs.threads, needs.gpu), needs)
+    kinds = {report.kind for report in found.values()}
     if len(kinds) > 1:
         say(f"nodes of {len(kinds)} kinds, on which the last digits may differ: {'; '.join(sorted(kinds))}")
-    return nodes
+    return found
+
+
+def examined(nodes: list[Node], needs: Needs, known: Iterable[Report] = ()) -> dict[Node, Report]:
+    """What nodes say of themselves; refused where one is unfit, by itself or beside those that are `known`."""
+    reports = ask_all(nodes, needs.folder.resolve())
+    if trouble := complaint(nodes, reports, needs.folder, needs.equal_time, known):
+        raise WeftError(trouble)
+    return {node: report for node, report in zip(nodes, reports, strict=True) if isinstance(report, Report)}
 
 
 def offered() -> list[Node]:
@@ -170,8 +186,11 @@ def own_code() -> str:
     return str(probe()("", "")["code"])
 
 
-def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equal_time: bool) -> str:
-    """What makes these nodes unfit for a study, in a sentence; empty where nothing does."""
+def complaint(
+    nodes: list[Node], reports: list[Report | str], folder: Path, equal_time: bool, known: Iterable[Report] = ()
+) -> str:
+    """What makes these nodes unfit for a study, beside those that are `known`, in a sentence; empty where nothing
+    does."""
     told = dict(zip([f"{node.name} ({node.identity[:8]})" for node in nodes], reports, strict=True))
     if silent := [name for name, report in told.items() if isinstance(report, str)]:
         return f"node {silent[0]} does not answer: {told[silent[0]]}; mend or remove it"
@@ -187,7 +206,7 @@ def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equa
             f"{brief_list(apart)} cannot read and write {folder.resolve()}; choose an --output on a file system that "
             "all nodes share"
         )
-    kinds = sorted({report.kind for report in found.values()})
+    kinds = sorted({report.kind for report in (*known, *found.values())})
     if equal_time and len(kinds) > 1:
         return (
             f"equal time is fair among machines of one kind only, and the cluster has {'; '.join(kinds)}; use --match "
