@@ -13,9 +13,11 @@ pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
 from weft import __version__
 from weft.errors import WorkFailed
+from weft.studies.engine import tasks
 from weft.studies.engine.cluster import nodes, ray_pool
 from weft.studies.engine.cluster.nodes import Needs, Node, Report, own_code
 from weft.studies.engine.cluster.ray_pool import RayPool, do
+from weft.training.config import RunConfig
 
 HERE = Report(__version__, own_code(), "2.13.0", "a processor", 8, True)
 HOUR = 3600.0
@@ -141,3 +143,42 @@ def test_a_run_on_an_unfit_node_ends_the_study_and_is_no_failure_of_the_run(
         with pytest.raises(WorkFailed, match="three does not see /study"):
             pool.workers[0].answer()
     assert not list(tmp_path.iterdir()), "the mark is gone"
+
+
+def test_nodes_that_are_all_lost_end_a_search_that_asks_for_a_moment_each(
+    cluster: Cluster, tmp_path: Path, said: list[str]
+) -> None:
+    pool = pool_of(cluster, tmp_path, said)
+    pool.workers[0].ask(str, "a")
+    cluster.reports.clear()
+    with pytest.raises(WorkFailed, match=r"all nodes .* are lost: .*; the same command goes on once"):
+        while True:
+            assert not pool.ready(pool.workers[:1], 0.5)
+    assert said[-2:] == [
+        f"node {name} is lost; its runs go on elsewhere from their last checkpoints" for name in ("one", "two")
+    ]
+
+
+def test_one_answer_is_not_waited_for_once_all_nodes_are_lost(
+    cluster: Cluster, tmp_path: Path, said: list[str]
+) -> None:
+    pool = pool_of(cluster, tmp_path, said)
+    cluster.later = cluster.reports.clear
+    for wait in (pool.first, lambda task, *these: pool.each(task, [these])):
+        with pytest.raises(WorkFailed, match="are lost"):
+            wait(str, "a")
+
+
+def test_nodes_that_are_left_must_have_the_memory_of_the_runs_under_way(
+    cluster: Cluster, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.reports = {node("large", memory=2**35): HERE, node("small", memory=2**30): HERE}
+    pool = pool_of(cluster, tmp_path, said)
+    config = RunConfig(source="digits", model="mlp")
+    pool.memory[ray_pool.weight(config)] = 2**33
+    pool.workers[0].ask(tasks.run_one, config, tmp_path)
+    assert cluster.options[-1]["memory"] == 2**33
+    pool.look_at_nodes()
+    del cluster.reports[node("large", memory=2**35)]
+    with pytest.raises(WorkFailed, match=r"a run asks for 8.0 GiB and no node .* offers more than 1.0; use a smaller"):
+        pool.look_at_nodes()

@@ -97,11 +97,17 @@ def offered() -> list[Node]:
     ]
 
 
-def able(nodes: list[Node], threads: int, gpu: bool) -> list[Node]:
-    """Those with the cores and the accelerator of a run; refused where there is none: the run would wait for ever."""
+def able(nodes: list[Node], threads: int, gpu: bool, memory: int = 0) -> list[Node]:
+    """Those with the cores, the accelerator and the memory (bytes) of a run; refused where there is none: the run would
+    wait for ever."""
     found = [node for node in nodes if node.cpus >= threads and (node.gpus >= 1 or not gpu)]
+    if found and memory > (largest := max(node.memory for node in found)):
+        raise WeftError(
+            f"a run asks for {memory / 2**30:.1f} GiB and no node of the cluster that has its cores offers more than "
+            f"{largest / 2**30:.1f}; use a smaller --batch-size, or nodes with more memory"
+        )
     if found:
-        return found
+        return [node for node in found if node.memory >= memory]
     most = max((node.cpus for node in nodes), default=0)
     if gpu and not any(node.gpus >= 1 for node in nodes):
         raise WeftError("no node of the cluster offers a GPU; leave out --device cuda, or add such a node")

@@ -47,12 +47,16 @@ class RayWorker(Worker):
     def __init__(self, pool: RayPool) -> None:
         self.pool = pool
         self.reference: Any = None
+        self.declared = 0  # bytes of the task under way
 
     def ask(self, task: Callable[..., Any], *arguments: Any, log: Path | None = None) -> None:
         whole = tuple(part.resolve() if isinstance(part, Path) else part for part in arguments)
+        self.declared = self.pool.declared(task, whole)
         self.reference = self.pool.submit(task, whole, log and log.resolve())
 
     def answer(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            self.pool.ready([self], None)  # which looks at the nodes meanwhile: there may be none left
         asked, self.reference = self.reference, None
         try:
             return fit_value(ray.get(asked, timeout=timeout))
@@ -118,6 +122,7 @@ class RayPool(Pool):
         self.workers: list[Worker] = [RayWorker(self) for _ in range(min(room, size or room))]
         self.cores = len(self.workers) * self.threads
         self.memory: dict[str, int] = {}
+        self.looked = time.monotonic()
         self.mark = made_mark(needs.folder.resolve())
         free = ray.available_resources().get("CPU", 0.0)
         cores = sum(node.cpus for node in nodes)
@@ -138,11 +143,10 @@ class RayPool(Pool):
 
     def submit(self, task: Callable[..., Any], arguments: tuple[Any, ...], log: Path | None) -> Any:
         """Hand a task over to Ray; what it answers is fetched by the reference that is returned."""
-        declared = self.memory.get(weight(arguments[0])) if task is tasks.run_one else None
         options = {
             "num_cpus": self.threads,
             "num_gpus": int(self.gpu),
-            "memory": declared,
+            "memory": self.declared(task, arguments) or None,
             "max_retries": RETRIES,
             "retry_exceptions": False,
             "scheduling_strategy": "SPREAD",
@@ -151,15 +155,21 @@ class RayPool(Pool):
         around = str(Path.cwd()), ",".join(imported.trusted()), own_code(), str(self.mark)
         return DO.options(**options).remote(task, arguments, log, *around)
 
+    def declared(self, task: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
+        """Bytes that Ray is told a task will take; 0 where nothing was predicted."""
+        return self.memory.get(weight(arguments[0]), 0) if task is tasks.run_one else 0
+
     def ready(self, busy: Iterable[Worker], patience: float | None) -> list[Worker]:
         waiting = {worker.reference: worker for worker in busy if isinstance(worker, RayWorker)}
         until = None if patience is None else time.monotonic() + patience
         while True:
             rest = LOOKING if until is None else min(LOOKING, max(0.0, until - time.monotonic()))
             done, _ = ray.wait(list(waiting), timeout=rest)
+            if time.monotonic() - self.looked >= LOOKING:  # also for those who ask again and again, for a moment each
+                self.looked = time.monotonic()
+                self.look_at_nodes()
             if done or (until is not None and time.monotonic() >= until):
                 return [waiting[reference] for reference in done]
-            self.look_at_nodes()
 
     def look_at_nodes(self) -> None:
         """Say which nodes are lost, and examine those that are new; without any that can do a run, waiting would not
@@ -171,10 +181,17 @@ class RayPool(Pool):
             del self.nodes[node]
         try:
             fit = able(now, self.threads, self.gpu)
+            able(now, self.threads, self.gpu, max((each.declared for each in self.under_way()), default=0))
         except WeftError as error:
-            raise WorkFailed("all nodes that could do a run are lost; the same command goes on") from error
+            raise WorkFailed(
+                f"all nodes that could do a run are lost: {error}; the same command goes on once there are such nodes"
+            ) from error
         known = {node.identity for node in self.nodes}
         self.admit([node for node in fit if node.identity not in known])
+
+    def under_way(self) -> list[RayWorker]:
+        """Those whose tasks Ray has."""
+        return [one for one in self.workers if isinstance(one, RayWorker) and one.reference is not None]
 
     def admit(self, new: list[Node]) -> None:
         """Ask nodes that have joined what all were asked at the start: Ray gives them runs like any other."""
