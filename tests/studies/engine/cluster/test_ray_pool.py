@@ -11,12 +11,18 @@ import pytest
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayError, WorkerCrashedError
+
+from studies.fabricated import make_study
 from weft import __version__
 from weft.errors import WorkFailed
 from weft.studies.engine import tasks
 from weft.studies.engine.cluster import nodes, ray_pool
 from weft.studies.engine.cluster.nodes import Needs, Node, Report, own_code
-from weft.studies.engine.cluster.ray_pool import RayPool, do
+from weft.studies.engine.cluster.ray_pool import RayPool, do, loss
+from weft.studies.engine.runner import run_jobs
+from weft.studies.results.load import collect
+from weft.studies.results.summary import summarise
 from weft.training.config import RunConfig
 
 HERE = Report(__version__, own_code(), "2.13.0", "a processor", 8, True)
@@ -71,7 +77,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     known = {"wait": made.wait, "get": made.get, "available_resources": dict}
     monkeypatch.setattr(ray_pool, "ray", SimpleNamespace(**nothing, **known))
     task = SimpleNamespace(options=lambda **options: made.options.append(options) or made)
+    once = SimpleNamespace(options=lambda **options: made.options.append({**options, "once": True}) or made)
     monkeypatch.setattr(ray_pool, "DO", task)
+    monkeypatch.setattr(ray_pool, "DO_ONCE", once)
     return made
 
 
@@ -182,3 +190,48 @@ def test_nodes_that_are_left_must_have_the_memory_of_the_runs_under_way(
     del cluster.reports[node("large", memory=2**35)]
     with pytest.raises(WorkFailed, match=r"a run asks for 8.0 GiB and no node .* offers more than 1.0; use a smaller"):
         pool.look_at_nodes()
+
+
+def test_a_process_that_has_used_a_gpu_ends_with_its_task_and_others_stay(
+    cluster: Cluster, tmp_path: Path, said: list[str]
+) -> None:
+    assert ray_pool.DO_ONCE is not ray_pool.DO
+    pool_of(cluster, tmp_path, said).workers[0].ask(str, "a")
+    cluster.reports = {node("accelerated", gpus=1): HERE}
+    pool_of(cluster, tmp_path, said, gpu=True).workers[0].ask(str, "a")
+    assert [options.get("once", False) for options in cluster.options] == [False, True]
+    assert [options["num_gpus"] for options in cluster.options] == [0, 1]
+
+
+def test_ray_is_told_that_such_a_process_does_one_task() -> None:
+    once, more = ray_pool.DO_ONCE._default_options, ray_pool.DO._default_options
+    assert once["max_calls"] == 1 and "max_calls" not in more
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            OutOfMemoryError("killed by the memory monitor"),
+            "ran out of memory in each of 4 tries; use a smaller --batch",
+        ),
+        (NodeDiedError("gone"), "its node was lost in each of 4 tries; the same command goes on once there are nodes"),
+        (WorkerCrashedError(), "its process was lost in each of 4 tries (The worker died"),
+    ],
+)
+def test_every_loss_has_its_sentence(error: RayError, sentence: str) -> None:
+    assert sentence in loss(error)
+
+
+def test_a_run_whose_nodes_run_out_of_memory_says_so_in_its_row_and_the_others_go_on(
+    cluster: Cluster, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.8}, seeds=1)
+    (study.run_folder(study.jobs[0]).path / "record.json").unlink()
+    monkeypatch.setattr(RayPool, "prepare", lambda *_: None)
+    with pool_of(cluster, tmp_path, said) as pool:
+        cluster.answers[0] = OutOfMemoryError("killed by the memory monitor")
+        run_jobs(study, pool, study.jobs, said.append)
+    rows = {row["name"]: row for row in summarise(collect(tmp_path))["rows"]}
+    assert "its node ran out of memory in each of 4 tries" in rows["mlp"]["failures"][0]["reason"]
+    assert "its node ran out of memory" in said[-1] and rows["vit_nano_p4_32"]["seeds"] == 1

@@ -153,7 +153,7 @@ class RayPool(Pool):
             "name": tasks.WORDS.get(task, "a run"),
         }
         around = str(Path.cwd()), ",".join(imported.trusted()), own_code(), str(self.mark)
-        return DO.options(**options).remote(task, arguments, log, *around)
+        return (DO_ONCE if self.gpu else DO).options(**options).remote(task, arguments, log, *around)
 
     def declared(self, task: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
         """Bytes that Ray is told a task will take; 0 where nothing was predicted."""
@@ -285,4 +285,5 @@ def unfit(code: str, mark: str) -> str:
     return ""
 
 
-DO = ray.remote(do)
+DO = ray.remote(do)  # processes stay for the next run: to import torch takes seconds
+DO_ONCE = ray.remote(max_calls=1)(do)  # a process that stays keeps its context on the GPU, and memory with it
