@@ -6,15 +6,26 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from weft import __version__
 from weft.errors import WeftError
-from weft.studies.engine.cluster import connection
+from weft.studies.engine.cluster import connection, nodes
 from weft.studies.engine.cluster.connection import knock, refusal
-from weft.studies.engine.cluster.nodes import Node, Report, able, complaint, own_code, probe
+from weft.studies.engine.cluster.nodes import (
+    Needs,
+    Node,
+    Report,
+    able,
+    accelerator_of,
+    complaint,
+    examined,
+    own_code,
+    probe,
+)
 from weft.studies.engine.place import address_of
 
 HERE = Report(__version__, own_code(), "2.13.0", "a processor", 8, True)
@@ -132,6 +143,16 @@ def test_equal_time_is_refused_among_machines_of_two_kinds_and_nothing_else_is()
     slower = other(processor="another processor")
     assert "equal time is fair among machines of one kind only" in complaint_about(HERE, slower, equal_time=True)
     assert complaint_about(HERE, slower) == "" and complaint_about(HERE, HERE, equal_time=True) == ""
+
+
+def test_the_model_of_a_gpu_belongs_to_a_nodes_kind_where_gpus_do_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert accelerator_of({"CPU": 8.0, "GPU": 1.0, "accelerator_type:A100": 1.0}) == "A100"
+    assert accelerator_of({"CPU": 8.0}) == ""
+    monkeypatch.setattr(nodes, "ask_all", lambda these, _: [HERE for _ in these])
+    both = [replace(node(name, gpus=1), accelerator=name) for name in ("A100", "T4")]
+    assert len(examined(both, Needs(Path("/shared"), equal_time=True))) == 2
+    with pytest.raises(WeftError, match=r"one kind only, .* with 8 cores, GPU A100, torch .*, GPU T4, torch"):
+        examined(both, Needs(Path("/shared"), gpu=True, equal_time=True))
 
 
 def test_the_probe_sees_the_folder_and_writes_into_it(tmp_path: Path) -> None:

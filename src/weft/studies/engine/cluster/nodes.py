@@ -6,9 +6,9 @@ Asked of every node before the first run, by a task that needs nothing of weft: 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from weft.terminal import brief_list
 
 ANSWERING = 180.0  # seconds for a node to start a process and answer, on a machine that is busy
 MARK = ".probe-"
+MODEL = "accelerator_type:"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Node:
     memory: float
     """bytes"""
     gpus: float
+    accelerator: str = ""
+    """the model of its GPUs, where Ray recognises them"""
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,14 @@ class Report:
     cores: int
     shared: bool
     """whether it sees the study's folder and can write to it"""
+    gpu: str = ""
+    """the model of the GPU that runs are computed on, if they are"""
 
     @property
     def kind(self) -> str:
         """Nodes of one kind take equally long for the same steps."""
-        return f"{self.processor or 'unknown processor'} with {self.cores} cores, torch {self.torch or 'unknown'}"
+        gpu = f", {self.gpu}" if self.gpu else ""
+        return f"{self.processor or 'unknown processor'} with {self.cores} cores{gpu}, torch {self.torch or 'unknown'}"
 
 
 def fitting_nodes(needs: Needs, say: Callable[[str], None]) -> dict[Node, Report]:
@@ -75,9 +81,16 @@ def fitting_nodes(needs: Needs, say: Callable[[str], None]) -> dict[Node, Report
 def examined(nodes: list[Node], needs: Needs, known: Iterable[Report] = ()) -> dict[Node, Report]:
     """What nodes say of themselves; refused where one is unfit, by itself or beside those that are `known`."""
     reports = ask_all(nodes, needs.folder.resolve())
+    if needs.gpu:
+        reports = [accelerated(report, node) for report, node in zip(reports, nodes, strict=True)]
     if trouble := complaint(nodes, reports, needs.folder, needs.equal_time, known):
         raise WeftError(trouble)
     return {node: report for node, report in zip(nodes, reports, strict=True) if isinstance(report, Report)}
+
+
+def accelerated(report: Report | str, node: Node) -> Report | str:
+    """The report of a node whose GPUs do the runs."""
+    return report if isinstance(report, str) else replace(report, gpu=f"GPU {node.accelerator or 'of unknown model'}")
 
 
 def offered() -> list[Node]:
@@ -91,10 +104,16 @@ def offered() -> list[Node]:
             node["Resources"].get("CPU", 0.0),
             node["Resources"].get("memory", 0.0),
             node["Resources"].get("GPU", 0.0),
+            accelerator_of(node["Resources"]),
         )
         for node in ray.nodes()
         if node["Alive"]
     ]
+
+
+def accelerator_of(resources: Mapping[str, float]) -> str:
+    """The model of a node's GPUs: Ray has a resource of the name accelerator_type:MODEL."""
+    return ", ".join(sorted(name[len(MODEL) :] for name in resources if name.startswith(MODEL)))
 
 
 def able(nodes: list[Node], threads: int, gpu: bool, memory: int = 0) -> list[Node]:
