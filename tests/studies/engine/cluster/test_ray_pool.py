@@ -235,3 +235,15 @@ def test_a_run_whose_nodes_run_out_of_memory_says_so_in_its_row_and_the_others_g
     rows = {row["name"]: row for row in summarise(collect(tmp_path))["rows"]}
     assert "its node ran out of memory in each of 4 tries" in rows["mlp"]["failures"][0]["reason"]
     assert "its node ran out of memory" in said[-1] and rows["vit_nano_p4_32"]["seeds"] == 1
+
+
+def test_memory_is_predicted_by_idle_workers_while_others_train(
+    cluster: Cluster, tmp_path: Path, said: list[str]
+) -> None:
+    pool = pool_of(cluster, tmp_path, said)
+    pool.workers[0].ask(str, "a run under way")
+    cluster.answers[1] = ("done", 2**30, "", "")
+    config = RunConfig(source="digits", model="mlp")
+    pool.prepare([config])
+    assert cluster.submitted[1][0] is tasks.memory_needed and pool.memory[ray_pool.weight(config)] > 2**30
+    assert pool.workers[0].reference == 0  # type: ignore[attr-defined]

@@ -207,10 +207,13 @@ class RayPool(Pool):
             self.say(f"{brief_list([node.name for node in new])} joined the cluster")
 
     def prepare(self, configs: Iterable[AnyConfig]) -> None:
-        """Have the memory of every network predicted on a node; what no node can hold is refused."""
+        """Have the memory of every network predicted on a node, by those that are idle; what no node can hold is
+        refused."""
         wanted = {weight(config): config for config in configs if not is_fitted(config.model)}
         unknown = {key: config for key, config in wanted.items() if key not in self.memory}
-        needs = self.each(tasks.memory_needed, [(config, self.threads) for config in unknown.values()])
+        busy = self.under_way()
+        idle = [worker for worker in self.workers if worker not in busy]
+        needs = self.each(tasks.memory_needed, [(config, self.threads) for config in unknown.values()], idle)
         largest = max((node.memory for node in self.nodes), default=0.0)
         for (key, config), need in zip(unknown.items(), needs, strict=True):
             if isinstance(need, WeftError):  # the run itself will say so
@@ -225,9 +228,10 @@ class RayPool(Pool):
     def one_after_the_other(self) -> None:
         """How many runs go side by side is the cluster's affair."""
 
-    def replace(self, dead: Worker) -> None:
+    def replace(self, dead: Worker) -> Worker:
+        """A place for a run outlives its process."""
         dead.join(0.0)
-        self.workers[self.workers.index(dead)] = RayWorker(self)
+        return dead
 
 
 def weight(config: AnyConfig) -> str:
