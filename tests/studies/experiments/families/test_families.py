@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,11 +13,14 @@ from studies.fabricated import facts
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.networks.registry import configured
-from weft.studies.compare import dry_run
+from weft.studies.compare import comparison, dry_run
 from weft.studies.compare.candidates import Facts, make_candidates
+from weft.studies.engine.place import open_pool
 from weft.studies.experiments.families.e9_cost_front import front_candidates
 from weft.studies.experiments.families.scales import PUBLISHED, SCALES
 from weft.studies.experiments.registry import find_scale
+from weft.studies.experiments.text_tables import run_experiment
+from weft.studies.experiments.transfer_tables import run_transfer
 from weft.training.storage.run_folder import RunFolder
 
 CIFAR = Facts("cifar10", "image", "classes", 10, "f", 45_000, {"img_size": (32, 32), "in_chans": 3})
@@ -54,6 +59,27 @@ def test_the_paper_scale_is_planned_without_data_or_a_gpu(name: str, capsys: pyt
     printed = capsys.readouterr().out
     assert "machine-hours" in printed and "at 3 an hour" in printed and "a simulation" in printed
     assert "64 machines: ends after" in printed
+
+
+class Stop(Exception):
+    """Enough is seen."""
+
+
+@pytest.mark.parametrize("name", ["e3", "e4", "e8", "e9", "e10"])
+def test_the_paper_scale_on_a_cluster_asks_for_its_gpus_and_needs_none_here(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*asked: object, **named: object) -> None:
+        found = inspect.signature(open_pool).bind(*asked, **named).arguments
+        assert found["on"] == "ray" and found["gpu"]
+        raise Stop
+
+    for module in (comparison, run_transfer, run_experiment):
+        monkeypatch.setattr(module, "open_pool", opened)
+    monkeypatch.setattr(run_transfer, "package_of", lambda _: SimpleNamespace(path=lambda: None))
+    words = ["study", "run", name, "--scale", "paper", "--on", "ray", "--output", str(tmp_path / name)]
+    with pytest.raises(Stop):
+        dispatch(words)
 
 
 @pytest.mark.slow

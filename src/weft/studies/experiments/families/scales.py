@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from weft.studies.compare.candidates import Facts
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.experiments.registry import Request, find_scale
-from weft.training.config import OptimisationConfig
+from weft.training.config import ExecutionConfig, OptimisationConfig
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,5 @@ def question(request: Request) -> ComparisonConfig:
         on=request.on,
         reuse=request.reuse,
         optimisation=OptimisationConfig(batch_size=scale.batch),
+        execution=ExecutionConfig(device="cuda" if scale.name == "paper" else "auto"),  # which a cluster is asked for
     )
