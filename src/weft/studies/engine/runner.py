@@ -35,6 +35,11 @@ class Pool:
 
     settled = False  # whether it is given how many runs go side by side, and on how many threads each
 
+    @property
+    def processor(self) -> str:
+        """What runs are computed on; empty where that is of several kinds."""
+        return machine.cpu_model()
+
     def __init__(self, size: int | None = None) -> None:
         self.cores = machine.cores()
         self.workers = [Worker() for _ in range(size or self.cores)]

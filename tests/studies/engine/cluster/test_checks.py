@@ -203,7 +203,9 @@ def test_a_folder_that_a_node_does_not_share_is_refused() -> None:
 
 def test_equal_time_is_refused_among_machines_of_two_kinds_and_nothing_else_is() -> None:
     slower = other(processor="another processor")
-    assert "equal time is fair among machines of one kind only" in complaint_about(HERE, slower, equal_time=True)
+    assert "times are compared, which is fair among machines of one kind only" in complaint_about(
+        HERE, slower, equal_time=True
+    )
     assert complaint_about(HERE, slower) == "" and complaint_about(HERE, HERE, equal_time=True) == ""
 
 

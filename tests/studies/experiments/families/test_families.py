@@ -82,6 +82,19 @@ def test_the_paper_scale_on_a_cluster_asks_for_its_gpus_and_needs_none_here(
         dispatch(words)
 
 
+@pytest.mark.parametrize(("name", "one_kind"), [("e9", True), ("e10", False)])
+def test_e9_compares_costs_and_so_asks_for_nodes_of_one_kind(
+    name: str, one_kind: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*asked: object, **named: object) -> None:
+        assert inspect.signature(open_pool).bind(*asked, **named).arguments["equal_time"] == one_kind
+        raise Stop
+
+    monkeypatch.setattr(comparison, "open_pool", opened)
+    with pytest.raises(Stop):
+        dispatch(["study", "run", name, "--scale", "smoke", "--on", "ray", "--output", str(tmp_path / name)])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "runs"), [(["e3", "--scale", "smoke"], 6 + 10), (["e11"], 18 * 5)])
 def test_a_study_on_this_machine_is_planned_run_by_run(

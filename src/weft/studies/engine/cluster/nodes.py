@@ -234,7 +234,7 @@ def complaint(
     kinds = sorted({report.kind for report in (*known, *found.values())})
     if equal_time and len(kinds) > 1:
         return (
-            f"equal time is fair among machines of one kind only, and the cluster has {'; '.join(kinds)}; use --match "
-            "params or macs, or nodes of one kind"
+            f"times are compared, which is fair among machines of one kind only, and the cluster has "
+            f"{'; '.join(kinds)}; use nodes of one kind, or compare with --match params or macs"
         )
     return ""

@@ -129,6 +129,11 @@ class RayPool(Pool):
         busy = f"; others use {cores - free:g} of its {cores:g} cores now" if free < cores else ""
         say(f"on Ray: {len(nodes)} nodes, {len(self.workers)} runs at a time on {self.threads} cores each{busy}")
 
+    @property
+    def processor(self) -> str:
+        kinds = {report.processor for report in self.nodes.values()}
+        return kinds.pop() if len(kinds) == 1 else ""
+
     def __exit__(self, *_: object) -> None:
         try:
             deadline = time.monotonic() + ENDING

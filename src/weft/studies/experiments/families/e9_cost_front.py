@@ -30,8 +30,9 @@ Say = Callable[[str], None]
 
 def run_front(asked: ComparisonConfig, scale: FamilyScale, folder: Path, command: str, say: Say) -> Study:
     """Train every size of every family that is not trained yet; everything is on the disk when this returns."""
-    with driving(folder), pool_for(asked, folder, False, say) as pool:
+    with driving(folder), pool_for(asked, folder, True, say) as pool:  # costs are compared: machines of one kind
         asked, study = plan_front(asked, scale, folder, command, pool)
+        study = replace(study, processor=pool.processor)
         for note in study.facts.notes:
             say(note)
         study = by_size(asked, study, pool, say, unwatched)
