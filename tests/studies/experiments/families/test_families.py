@@ -47,6 +47,16 @@ def test_the_first_size_of_e9_is_that_of_e10() -> None:
     assert len([name for name in ten if "+" not in name]) == 8
 
 
+def test_a_family_that_cannot_be_had_is_told_of_and_the_others_stay() -> None:
+    """The hybrid's stem alone has more multiply-adds than this."""
+    notes: list[str] = []
+    found = {one.name for one in front_candidates(CIFAR, SCALES["cpu"], 1e6, notes)}
+    assert {"vit", "vit×2", "vit×4", "hybrid×4"} <= found and "hybrid" not in found
+    assert any(note.startswith("left out: hybrid ") for note in notes)
+    with pytest.raises(WeftError):
+        front_candidates(CIFAR, SCALES["cpu"], 1.0)
+
+
 def test_a_scale_that_is_none_is_refused() -> None:
     with pytest.raises(WeftError, match="there is no scale 'smok'; did you mean smoke"):
         find_scale(SCALES, "smok")

@@ -49,7 +49,9 @@ def plan_front(
     if facts.modality != "image":
         raise WeftError(f"e9 is about images; {facts.name} holds {facts.modality}s: use e10, or weft compare")
     asked = with_batch(asked, facts.rows)
-    candidates = front_candidates(facts, scale, asked.count())
+    notes = list(facts.notes)
+    candidates = front_candidates(facts, scale, asked.count(), notes)
+    facts = replace(facts, notes=notes)
     study = plan_comparison(asked, folder, command, facts, candidates)
     return asked, replace(study, match="none", budget=budget_words(candidates, asked.steps or 1))
 
@@ -60,15 +62,24 @@ def budget_words(candidates: list[Candidate], steps: int) -> str:
     return f"{min(counts):,} to {max(counts):,} multiply-adds, {steps:,} steps each"
 
 
-def front_candidates(facts: Facts, scale: FamilyScale, amount: float | None) -> list[Candidate]:
-    """Every family at every size; the first size is that of e10."""
+def front_candidates(
+    facts: Facts, scale: FamilyScale, amount: float | None, notes: list[str] | None = None
+) -> list[Candidate]:
+    """Every family at every size; the first size is that of e10. One that cannot be had for these data is told of in
+    `notes`; refused only where none is left."""
     least = amount or default_budget(facts, "macs")
     named = [(name, model, changes) for name, model, changes in families(facts) if name in FAMILIES]
-    return [
-        make_candidate(facts, f"{name}{mark}", model, changes, "macs", share * least)
-        for name, model, changes in [*named, hybrid(facts)]
-        for mark, share in scale.sizes.items()
-    ]
+    candidates, told, refusals = [], [] if notes is None else notes, []
+    for name, model, changes in [*named, hybrid(facts)]:
+        for mark, share in scale.sizes.items():
+            try:
+                candidates.append(make_candidate(facts, f"{name}{mark}", model, changes, "macs", share * least))
+            except WeftError as error:
+                refusals.append(error)
+                told.append(f"left out: {error}")
+    if not candidates:
+        raise refusals[0]
+    return candidates
 
 
 def hybrid(facts: Facts) -> tuple[str, str, dict[str, Any]]:
