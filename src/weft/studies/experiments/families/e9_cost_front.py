@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts, default_budget, families, make_candidate
-from weft.studies.compare.comparison import by_size, measure_speeds, plan_comparison, pool_for
+from weft.studies.compare.comparison import by_size, measure_speeds, plan_comparison, pool_for, steps_words
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.progress import unwatched
 from weft.studies.compare.run_configs import run_config, with_batch
@@ -35,7 +35,7 @@ def run_front(asked: ComparisonConfig, scale: FamilyScale, folder: Path, command
         study = replace(study, processor=pool.processor)
         for note in study.facts.notes:
             say(note)
-        study = by_size(asked, study, pool, say, unwatched)
+        study = by_size(asked, study, pool, say, unwatched, carried_rates(study.candidates))
         measure_speeds(study, pool, say)
         study.save()
     return study
@@ -53,13 +53,19 @@ def plan_front(
     candidates = front_candidates(facts, scale, asked.count(), notes)
     facts = replace(facts, notes=notes)
     study = plan_comparison(asked, folder, command, facts, candidates)
-    return asked, replace(study, match="none", budget=budget_words(candidates, asked.steps or 1))
-
-
-def budget_words(candidates: list[Candidate], steps: int) -> str:
-    """The sizes for a heading."""
     counts = [candidate.count["macs"] for candidate in candidates]
-    return f"{min(counts):,} to {max(counts):,} multiply-adds, {steps:,} steps each"
+    budget = f"{min(counts):,} to {max(counts):,} multiply-adds, {steps_words(asked, facts.rows)}"
+    return asked, replace(study, match="none", budget=budget)
+
+
+def carried_rates(candidates: list[Candidate]) -> dict[str, str]:
+    """The larger sizes of every family, with the smallest, whose rate they have: it alone is tuned, for all families
+    alike, and e10 has the same trials."""
+    smallest: dict[str, str] = {}
+    for candidate in candidates:  # in the order of their sizes
+        smallest.setdefault(candidate.name.partition("×")[0], candidate.name)
+    tried = {candidate.name: smallest[candidate.name.partition("×")[0]] for candidate in candidates}
+    return {name: least for name, least in tried.items() if name != least}
 
 
 def front_candidates(
