@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from weft.commands.main import dispatch
 from weft.report.results.drawing import KINDS, draw_all, page
+from weft.report.results.tables import front
 from weft.studies.experiments.records import of_table, recipes_record
 from weft.training.recipes import evidence
 from weft.training.recipes.evidence import Evidence, SeedRun
@@ -88,3 +90,12 @@ def test_rows_that_are_for_reference_alone_are_kept_with_their_published_figures
     text = page(record, "e5")
     assert "| ours | 5 | 71.2 (70.0…72.0) | 80 | 2 |" in text and "| theirs | – | – | 86.7 | – |" in text
     assert "- it holds" in text and "- a run failed" in text
+
+
+def test_the_sizes_of_a_family_have_one_colour_on_the_front_and_families_differ() -> None:
+    names = ["vit×2", "resnet", "vit", "resnet×4"]
+    scores = {"score": 0.8, "low": 0.7, "high": 0.9}
+    rows = [{"name": name, "core_seconds": 10.0 + number, **scores} for number, name in enumerate(names)]
+    drawn = front({"study": "e9", "metric": "accuracy", "rows": rows})[""].content
+    found = dict(re.findall(r"<title>([^:<]+): .*?<circle [^>]*?class=\"dot ([^\"]+)\"", drawn))
+    assert found["vit"] == found["vit×2"] != found["resnet"] == found["resnet×4"]

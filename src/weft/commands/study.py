@@ -55,7 +55,7 @@ class Arguments:
     this machine."""
     reuse: tuple[str, ...] = ()
     """Folders of studies, comparisons or runs: finished runs there that were asked for the same are taken over; by
-    default, without --output, those in studies/, comparisons/ and runs/."""
+    default those in studies/, comparisons/ and runs/, or with --output those in folders beside it."""
     plan: bool = False
     """Run nothing: say how many runs there are, what they would take and cost, and simulate the schedule."""
     machines: int = 1
@@ -115,7 +115,7 @@ def requested(arguments: Arguments, entry: Entry) -> Request:
         arguments.tasks,
         arguments.encoder,
         arguments.on,
-        arguments.reuse or (USUAL if arguments.output is None else ()),
+        arguments.reuse or (USUAL if arguments.output is None else (str(arguments.output.resolve().parent),)),
         arguments.price_per_hour,
     )
 

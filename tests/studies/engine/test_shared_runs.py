@@ -61,3 +61,11 @@ def test_without_a_folder_to_look_in_nothing_is_taken_over(tmp_path: Path) -> No
     after = replace(empty_like(before, tmp_path / "all" / "e9", tmp_path), reuse=())
     take_over(after, after.jobs, lambda _: None)
     assert not any(after.done(job) for job in after.jobs)
+
+
+def test_where_costs_are_compared_only_runs_of_the_same_processor_are_taken_over(tmp_path: Path) -> None:
+    before = stored(tmp_path / "all" / "e10")  # whose records say CPU
+    for processor, taken in (("another", False), ("CPU", True)):
+        after = replace(empty_like(before, tmp_path / processor, tmp_path / "all"), processor=processor)
+        take_over(after, after.jobs, lambda _: None)
+        assert all(after.finished(job) == taken for job in after.jobs)

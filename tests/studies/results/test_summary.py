@@ -18,7 +18,7 @@ from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json, cell_table, show
 from weft.studies.results.load import collect, scores_of
-from weft.studies.results.summary import called, draw_report, summarise
+from weft.studies.results.summary import called, core_seconds, draw_report, summarise
 from weft.studies.statistics.intervals import mean_of
 from weft.training.config import RunConfig
 from weft.training.storage.record import read_predictions, write_predictions
@@ -366,3 +366,12 @@ def test_a_learning_curve_comes_with_what_more_rows_would_bring(tmp_path: Path):
     (forecast,) = summarise(curve)["more_rows"]
     assert forecast["candidate"] == "mlp" and forecast["rows"] == 1295 and len(forecast["forecasts"]) == 2
     assert summarise(collected)["more_rows"] == []
+
+
+def test_the_cost_of_a_run_is_its_processor_time_where_that_is_known() -> None:
+    """On a busy machine a run takes longer and costs the same."""
+    busy = {"wall_seconds": 12.0, "cpu_seconds": 3.0, "environment": {"threads": 2, "device": "cpu"}}
+    assert core_seconds(busy) == 3.0
+    assert core_seconds({**busy, "cpu_seconds": 0.0}) == 24.0
+    assert core_seconds({**busy, "environment": {"threads": 2, "device": "cuda"}}) == 24.0
+    assert core_seconds({"wall_seconds": 12.0}) == 12.0

@@ -32,9 +32,15 @@ def front(record: Record) -> dict[str, Picture]:
     if record["study"] != "e9" or not any(row["score"] and row["core_seconds"] for row in record["rows"]):
         return {}
     known = {column.key: column for column in columns(record["metric"])}
-    tints = {row["name"]: number for number, row in enumerate(record["rows"])}
+    families = sorted({family(row) for row in record["rows"]})
+    tints = {row["name"]: families.index(family(row)) for row in record["rows"]}
     chart = scatter(record["rows"], known["core_seconds"], known["score"], tints)
     return {"": Picture("Accuracy against the cost of training", standalone(chart))}
+
+
+def family(row: Record) -> str:
+    """A candidate of e9 without its size: vit of vit×2."""
+    return str(row["name"]).partition("×")[0]
 
 
 def measured(record: Record) -> Iterator[str]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from weft.data.config import EMBEDDED
@@ -19,7 +21,7 @@ from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
-from weft.studies.compare.run_configs import BATCH, SHARES, run_config, with_batch, with_fraction
+from weft.studies.compare.run_configs import BATCH, SHARES, run_config, steps_of, with_batch, with_fraction
 from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
@@ -35,6 +37,7 @@ from weft.training.config import seconds
 from weft.training.storage.run_folder import RunFolder
 
 TRIALS = 3
+NONE: Mapping[str, str] = MappingProxyType({})
 LIGHT = 1e8  # multiply-adds of a batch, up to which several threads gain nothing and trying it takes seconds
 FOLDS, FEW_ROWS, FOLDS_FROM = 5, 1500, 180.0  # of cross-validation; rows below, and seconds from which on it is done
 
@@ -159,13 +162,16 @@ def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool) -> tup
     return cut, pool.first(tasks.look, run_config(cut, None, 0, 1))
 
 
-def by_size(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Watch) -> Study:
-    """All runs of a comparison at equal size, after trials of rates where they were asked for."""
+def by_size(
+    asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Watch, carried: Mapping[str, str] = NONE
+) -> Study:
+    """All runs of a comparison at equal size, after trials of rates where they were asked for; `carried` names, for
+    candidates without trials, those whose rates they have."""
     study.save()
     say(f"{len(study.candidates)} candidates, {study.budget}; {len(study.jobs)} runs in {study.folder}")
     if any(not study.done(job) for job in study.jobs):
         schedule(pool, asked, study, say)
-    study = tuned(asked, study, pool, say, watch)
+    study = tuned(asked, study, pool, say, watch, carried)
     watch(study, study.jobs, "candidate", None)
     run_jobs(study, pool, study.jobs, say)
     return study
@@ -231,8 +237,14 @@ def plan_comparison(
         if len(candidates) > 3
         else f"on {facts.name}"
     )
-    budget = budget_words(asked, candidates)
+    budget = budget_words(asked, candidates) + (f", {steps_words(asked, facts.rows)}" if asked.steps else "")
     return Study(folder, title, facts, candidates, jobs, asked.match or "none", budget, command, reuse=asked.reuse)
+
+
+def steps_words(asked: ComparisonConfig, rows: int) -> str:
+    """How long runs are, for a heading: steps, and passes over the training rows."""
+    steps = steps_of(asked, rows)
+    return f"{steps:,} steps each ({steps * (asked.optimisation.batch_size or BATCH) / rows:.2g} epochs)"
 
 
 def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
@@ -250,32 +262,36 @@ def budget_words(asked: ComparisonConfig, candidates: list[Candidate]) -> str:
     return f"{sum(counts) / len(counts):,.0f} {words} each, within 3 %" if asked.models != "sizes" else f"three {words}"
 
 
-def tuned(asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Watch) -> Study:
+def tuned(
+    asked: ComparisonConfig, study: Study, pool: Pool, say: Say, watch: Watch, carried: Mapping[str, str] = NONE
+) -> Study:
     """The study with the learning rate of each candidate that did best on the validation split, of as many for each."""
     trials = trials_of(asked)
     if trials == 0:
         return study
     if asked.optimisation.lr is not None:
         raise WeftError("--lr and --trials contradict each other; use --trials 0 with a given rate")
-    tried = trial_jobs(asked, study)
-    say(f"{trials} learning rates for each candidate, judged on the validation split")
+    tried = trial_jobs(asked, study, carried)
+    whose = "the smallest size of every family, whose best the larger ones have" if carried else "every candidate"
+    say(f"{trials} learning rates for {whose}, judged on the validation split")
     watch(study, tried, "rates", None)
     run_jobs(study, pool, tried, say)
     best = best_rates(study, tried)
+    best |= {name: best[tried_one] for name, tried_one in carried.items() if tried_one in best}
     jobs = [
         replace(job, config=replace(job.config, optimisation=replace(job.config.optimisation, lr=best[job.candidate])))
         if job.candidate in best
         else job
         for job in study.jobs
     ]
-    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for every candidate"], trials=tried)
+    study = replace(study, jobs=jobs, notes=[f"{trials} learning rates were tried for {whose}"], trials=tried)
     study.save()
     return study
 
 
-def trial_jobs(asked: ComparisonConfig, study: Study) -> list[Job]:
-    """Short runs at several rates, as many for every candidate that learns."""
-    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed}
+def trial_jobs(asked: ComparisonConfig, study: Study, carried: Mapping[str, str] = NONE) -> list[Job]:
+    """Short runs at several rates, as many for every candidate that learns and has no rate carried to it."""
+    learnt = {candidate.name for candidate in study.candidates if not candidate.fixed} - carried.keys()
     return [
         Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
         for job in study.jobs

@@ -26,13 +26,13 @@ def open_pool(
     if on is None:
         return Pool(1 if gpu else size)
     from weft.studies.engine.cluster.connection import connect, leave
-    from weft.studies.engine.cluster.nodes import fitting_nodes
+    from weft.studies.engine.cluster.nodes import Needs, fitting_nodes
     from weft.studies.engine.cluster.ray_pool import RayPool
 
+    needs = Needs(folder, threads or 1, gpu, equal_time)
     connect(address_of(on))
     try:
-        nodes = fitting_nodes(folder, threads or 1, gpu, equal_time, say)
-        return RayPool(nodes, threads or 1, gpu, size, say)
+        return RayPool(needs, fitting_nodes(needs, say), size, say)
     except BaseException:
         leave()
         raise

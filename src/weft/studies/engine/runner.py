@@ -35,6 +35,11 @@ class Pool:
 
     settled = False  # whether it is given how many runs go side by side, and on how many threads each
 
+    @property
+    def processor(self) -> str:
+        """What runs are computed on; empty where that is of several kinds."""
+        return machine.cpu_model()
+
     def __init__(self, size: int | None = None) -> None:
         self.cores = machine.cores()
         self.workers = [Worker() for _ in range(size or self.cores)]
@@ -78,11 +83,15 @@ class Pool:
         answers = self.each(task, [(argument,) for argument in arguments])
         return [answer for answer in answers if isinstance(answer, WeftError)]
 
-    def each(self, task: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T | WeftError]:
-        """The answers to a task, one a tuple of arguments, with all workers busy; why, where there is none."""
+    def each(
+        self, task: Callable[..., T], arguments: list[tuple[Any, ...]], workers: list[Worker] | None = None
+    ) -> list[T | WeftError]:
+        """The answers to a task, one a tuple of arguments, with all workers busy, or with these; why, where there is
+        none."""
         found: list[T | WeftError] = []
-        for first in range(0, len(arguments), len(self.workers)):
-            busy = list(zip(self.workers, arguments[first : first + len(self.workers)], strict=False))
+        workers = workers or self.workers
+        for first in range(0, len(arguments), len(workers)):
+            busy = list(zip(workers, arguments[first : first + len(workers)], strict=False))
             for worker, these in busy:
                 worker.ask(task, *these)
             for worker, _ in busy:
@@ -103,9 +112,12 @@ class Pool:
         stop(self.workers[1:])
         self.workers, self.threads = self.workers[:1], self.cores
 
-    def replace(self, dead: Worker) -> None:
+    def replace(self, dead: Worker) -> Worker:
+        """A new worker in the place of a dead one."""
         stop([dead])
-        self.workers[self.workers.index(dead)] = Worker()
+        place = self.workers.index(dead)
+        self.workers[place] = Worker()
+        return self.workers[place]
 
 
 def stop(workers: list[Worker]) -> None:

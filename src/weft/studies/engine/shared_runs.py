@@ -34,7 +34,7 @@ def take_over(study: Study, jobs: Iterable[Job], say: Callable[[str], None]) -> 
     taken = []
     for job in wanted:
         for run in found[job.fingerprint]:
-            if is_same(job, run):
+            if is_same(job, run) and is_made_on(study.processor, run):
                 copy_run(run.path, study.run_folder(job).path)
                 taken.append(run.path)
                 break
@@ -73,6 +73,11 @@ def is_same(job: Job, run: RunFolder) -> bool:
         return False
     asked = as_stored(job.config, stored)
     return written(deciding(stored, asked)) == written(asked)
+
+
+def is_made_on(processor: str, run: RunFolder) -> bool:
+    """Whether a run was computed on this processor, if one is named: what it cost elsewhere is no measure here."""
+    return not processor or (run.record() or {}).get("environment", {}).get("processor") == processor
 
 
 def written(config: AnyConfig) -> str:

@@ -139,6 +139,8 @@ class Study:
     """short runs by which the learning rates were chosen"""
     reuse: tuple[str, ...] = ()
     """folders below which finished runs that were asked for the same are taken over"""
+    processor: str = ""
+    """the only processor whose runs are taken over, where costs are compared"""
     story: list[tuple[float, str]] = field(default_factory=list)
     """what was planned and what happened, each after so many seconds"""
 

@@ -15,7 +15,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.simulation import DryRun, PlannedRun
 from weft.studies.experiments.e11_training_issues import plan_claims
-from weft.studies.experiments.families.e9_cost_front import front_candidates, plan_front
+from weft.studies.experiments.families.e9_cost_front import carried_rates, front_candidates, plan_front
 from weft.studies.experiments.families.scales import PUBLISHED, SCALES, question
 from weft.studies.experiments.registry import Request, find_scale
 from weft.studies.experiments.text_tables.design import PERPLEXITY
@@ -39,7 +39,8 @@ def dry_e9(request: Request) -> DryRun:
         return counted(front_candidates(PUBLISHED, scale, asked.count()), asked, request.price)
     with Pool() as pool, tempfile.TemporaryDirectory() as nowhere:
         asked, study = plan_front(asked, scale, Path(nowhere), "", pool)
-        return dry_study(study, trial_jobs(asked, study), pool, request.price or asked.execution.price_per_hour)
+        tried = trial_jobs(asked, study, carried_rates(study.candidates))
+        return dry_study(study, tried, pool, request.price or asked.execution.price_per_hour)
 
 
 def dry_e10(request: Request) -> DryRun:

@@ -50,6 +50,7 @@ def of_comparison(summary: dict[str, Any]) -> dict[str, Any]:
         "rows": [{name: rounded(row.get(name)) for name in ROW} for row in summary["rows"]],
         "verdicts": [verdict["sentence"] for verdict in summary["verdicts"]],
         "recommendation": summary["recommendation"],
+        "notes": summary["notes"],
         "problems": summary["problems"],
         "environment": summary["environment"],
     }

@@ -33,7 +33,9 @@ def tune(
     """Search, or go on with a search, until it has `trials`; returns what `summary` finds."""
     address = storage or str(folder / "journal.log")
     name = f"{Path(config.source).name}-{config.model}-{'-'.join(space)}"
-    with driving(folder), open_pool(on, folder, say, workers, config.execution.threads) as pool:
+    timed = config.duration.time is not None
+    asked = config.execution
+    with driving(folder), open_pool(on, folder, say, workers, asked.threads, asked.device == "cuda", timed) as pool:
         network = pool.first(tasks.sized_network, config)
         mark(folder)
         search = open_search(address, name)

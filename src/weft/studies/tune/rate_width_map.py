@@ -23,7 +23,8 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 
 def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say, on: str | None = None) -> dict[str, Any]:
     """Train every network at every rate and width and return the best validation metric of each."""
-    with driving(folder), open_pool(on, folder, say, threads=config.execution.threads) as pool:
+    asked, timed = config.execution, config.duration.time is not None
+    with driving(folder), open_pool(on, folder, say, None, asked.threads, asked.device == "cuda", timed) as pool:
         facts: Facts = pool.first(tasks.look, config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.errors import WorkFailed
+from weft.errors import WeftError, WorkFailed
 from weft.networks.config import NetworkConfig
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
@@ -34,6 +34,7 @@ class Trial:
     asked: Any
     """as Optuna has it"""
     folder: RunFolder
+    config: RunConfig
     reported: int = 0
     given_up: bool = False
 
@@ -75,44 +76,60 @@ class Trials:
         idle = list(self.pool.workers)
         while True:
             while idle and len(counted(self.search)) < self.total:
-                worker = idle.pop()
-                self.under_way[worker] = self.begin(worker, names)
+                if self.begin(idle[-1], names):
+                    idle.pop()
             if not self.under_way:
                 return
             ready = self.pool.ready(self.under_way, LOOKING)
             for worker, trial in self.under_way.items():
                 if worker not in ready:
                     trial.stop_if_behind(worker)
-            idle += [worker for worker in ready if self.end(worker)]
+            idle += [free for worker in ready if (free := self.end(worker)) is not None]
 
-    def begin(self, worker: Worker, names: list[str]) -> Trial:
-        """Draw settings and hand the run over."""
+    def begin(self, worker: Worker, names: list[str]) -> bool:
+        """Draw settings and hand the run over; one that no machine can hold is a failed trial at once."""
         asked = self.search.ask()
         asked.set_user_attr("worker", f"{socket.gethostname()}:{os.getpid()}")
         values = {name: SPACE[name].draw(asked, name) for name in names}
         folder = RunFolder(self.folder / f"trial-{asked.number:04d}")
-        worker.ask(tasks.run_one, apply(self.config, self.network, values), folder.path, None, log=self.log)
-        return Trial(asked, folder)
+        self.under_way[worker] = trial = Trial(asked, folder, apply(self.config, self.network, values))
+        try:
+            self.pool.prepare([trial.config])
+        except WeftError as error:
+            if isinstance(error, WorkFailed):
+                raise
+            self.fail(self.under_way.pop(worker), str(error))
+            return False
+        self.hand_over(worker, trial)
+        return True
 
-    def end(self, worker: Worker) -> bool:
-        """Tell what came of a trial; a network that cannot be built, or diverges, is a failed one with its reason.
+    def hand_over(self, worker: Worker, trial: Trial) -> None:
+        worker.ask(tasks.run_one, trial.config, trial.folder.path, None, log=self.log)
+        self.under_way[worker] = trial
 
-        Returns whether the worker can do another.
+    def end(self, worker: Worker) -> Worker | None:
+        """Tell what came of a trial; a network that cannot be built, diverges or takes its process with it is a failed
+        one with its reason.
+
+        Returns the worker that can do another; none where the trial goes on.
         """
         trial = self.under_way.pop(worker)
         try:
             status = worker.answer()
         except WorkerDied as death:
             self.say(f"a worker was lost: {death}")
-            self.fail(trial)
-            return False
+            self.fail(trial, str(death))
+            return self.pool.replace(worker)
         except TaskFailed as failure:
             self.fail(trial, str(failure))
             if not failure.refused:
                 raise WorkFailed(f"{failure} (see {self.log})") from failure
-            return True
+            return worker
+        if status == "held" and not trial.given_up:  # by a process that was lost and is about to end
+            self.hand_over(worker, trial)
+            return None
         self.tell(trial, status)
-        return True
+        return worker
 
     def tell(self, trial: Trial, status: str) -> None:
         """How a run ended, in Optuna's words."""

@@ -6,15 +6,26 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from weft import __version__
 from weft.errors import WeftError
-from weft.studies.engine.cluster import connection
+from weft.studies.engine.cluster import connection, nodes
 from weft.studies.engine.cluster.connection import knock, refusal
-from weft.studies.engine.cluster.nodes import Node, Report, able, complaint, own_code, probe
+from weft.studies.engine.cluster.nodes import (
+    Needs,
+    Node,
+    Report,
+    able,
+    accelerator_of,
+    complaint,
+    examined,
+    own_code,
+    probe,
+)
 from weft.studies.engine.place import address_of
 
 HERE = Report(__version__, own_code(), "2.13.0", "a processor", 8, True)
@@ -56,6 +67,68 @@ def test_what_listens_and_is_no_cluster_is_told_in_time(answer: bytes, monkeypat
     monkeypatch.setattr(connection, "PATIENCE", 0.5)
     with listening(answer) as address, pytest.raises(WeftError, match=r"within 0.5 s; .*RAY_AUTH_TOKEN"):
         connection.connect(address)
+
+
+def test_a_name_that_the_system_does_not_resolve_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver may take half a minute, which no timeout of a socket covers."""
+    given_up = threading.Event()
+
+    def resolve(*_: object, **__: object) -> None:
+        given_up.wait(60)
+        raise socket.gaierror("no answer of the resolver")
+
+    monkeypatch.setattr(connection, "PATIENCE", 0.1)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(WeftError, match=r"no Ray cluster answers at head:6379 \(nothing within 0.1 s\)"):
+        knock("head:6379")
+    given_up.set()
+
+
+def test_name_connection_and_greeting_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three seconds for the name and four for the connection leave three for the greeting, which never comes."""
+    clock = Clock()
+    monkeypatch.setattr(connection, "time", clock)
+    monkeypatch.setattr(connection, "resolved", lambda *_: clock.passes(3.0) or [(0, 0, 0, "", "place")])
+    monkeypatch.setattr(socket, "socket", lambda *_: Silent(clock))
+    with pytest.raises(WeftError, match="within 10 s"):
+        knock("head:6379")
+    assert clock.now == 10.0
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Silent:
+    """A connection to somebody who says nothing."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def settimeout(self, seconds: float) -> None:
+        self.patience = seconds
+
+    def connect(self, _: object) -> None:
+        self.clock.passes(4.0)
+
+    def sendall(self, _: bytes) -> None: ...
+
+    def recv(self, _: int) -> bytes:
+        self.clock.passes(self.patience)
+        raise TimeoutError
 
 
 def test_what_greets_as_rays_servers_do_is_worth_joining() -> None:
@@ -106,14 +179,14 @@ def test_a_cluster_that_is_written_down_and_gone_is_not_there(tmp_path: Path, mo
 )
 def test_every_refusal_has_its_sentence(outcome: str, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
-        raise WeftError(refusal("head:6379", outcome))
-    assert "\n" not in refusal("head:6379", outcome)
+        raise WeftError(refusal("head:6379", outcome, 10.0))
+    assert "\n" not in refusal("head:6379", outcome, 10.0)
 
 
 def test_without_an_address_and_without_a_cluster_both_ways_out_are_named() -> None:
     for outcome in ("ConnectionError none found", ""):
-        assert "`ray start --head`, or name one with --on ray:HOST:PORT" in refusal("auto", outcome)
-    assert "the Ray cluster of this machine asks for its token" in refusal("auto", "AuthenticationError no token")
+        assert "`ray start --head`, or name one with --on ray:HOST:PORT" in refusal("auto", outcome, 10.0)
+    assert "the Ray cluster of this machine asks for its token" in refusal("auto", "AuthenticationError no token", 10.0)
 
 
 def test_nodes_without_weft_or_of_another_version_are_named() -> None:
@@ -130,8 +203,20 @@ def test_a_folder_that_a_node_does_not_share_is_refused() -> None:
 
 def test_equal_time_is_refused_among_machines_of_two_kinds_and_nothing_else_is() -> None:
     slower = other(processor="another processor")
-    assert "equal time is fair among machines of one kind only" in complaint_about(HERE, slower, equal_time=True)
+    assert "times are compared, which is fair among machines of one kind only" in complaint_about(
+        HERE, slower, equal_time=True
+    )
     assert complaint_about(HERE, slower) == "" and complaint_about(HERE, HERE, equal_time=True) == ""
+
+
+def test_the_model_of_a_gpu_belongs_to_a_nodes_kind_where_gpus_do_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert accelerator_of({"CPU": 8.0, "GPU": 1.0, "accelerator_type:A100": 1.0}) == "A100"
+    assert accelerator_of({"CPU": 8.0}) == ""
+    monkeypatch.setattr(nodes, "ask_all", lambda these, _: [HERE for _ in these])
+    both = [replace(node(name, gpus=1), accelerator=name) for name in ("A100", "T4")]
+    assert len(examined(both, Needs(Path("/shared"), equal_time=True))) == 2
+    with pytest.raises(WeftError, match=r"one kind only, .* with 8 cores, GPU A100, torch .*, GPU T4, torch"):
+        examined(both, Needs(Path("/shared"), gpu=True, equal_time=True))
 
 
 def test_the_probe_sees_the_folder_and_writes_into_it(tmp_path: Path) -> None:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from weft.errors import WeftError
 
-PATIENCE = 10.0  # seconds for an address to answer
+PATIENCE = 10.0  # seconds for an address to answer, from its name to its greeting
 JOINING = 60.0  # seconds to join a cluster that answers
 LOADING = 60.0  # seconds for Ray to be imported, on a machine that is busy
 RETRIES = 3  # of a run whose process or node is lost: each goes on from the run's last checkpoint
 
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # RFC 9113, 3.4: preface, empty SETTINGS
+UNREACHABLE = (OSError, OverflowError, UnicodeError)  # no such host, port or name
 SETTINGS = 4  # the type of the frame that every answer begins with; fourth byte of nine
 
 TRIAL = """
@@ -42,9 +45,11 @@ except BaseException as error:
 
 def connect(address: str) -> None:
     """Join the cluster; `WeftError` after ten seconds at most where it does not answer, and where it refuses."""
-    outcome = tried(address, JOINING if is_there(address) else PATIENCE)
+    began = time.monotonic()
+    patience = JOINING if is_there(address) else max(1.0, began + PATIENCE - time.monotonic())
+    outcome = tried(address, patience)
     if outcome != "joined":
-        raise WeftError(refusal(address, outcome))
+        raise WeftError(refusal(address, outcome, time.monotonic() - began))
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # else Ray tries for ever; read when it is imported
     import ray
 
@@ -91,20 +96,57 @@ def knock(address: str) -> None:
     host, _, port = address.strip().rpartition(":")
     if not host or not port.isdigit():
         raise WeftError(f"--on ray:{address} names no HOST:PORT; `ray start --head` prints it, often port 6379")
+    until = time.monotonic() + PATIENCE
     try:
-        found = socket.create_connection((host.strip("[]"), int(port)), PATIENCE)
-    except (OSError, OverflowError) as error:
+        found = reached(resolved(host.strip("[]"), int(port), until), until)
+    except UNREACHABLE as error:
+        why = f"nothing within {PATIENCE:g} s" if isinstance(error, TimeoutError) else error
         raise WeftError(
-            f"no Ray cluster answers at {address} ({error}); start one with `ray start --head`, or check the address"
+            f"no Ray cluster answers at {address} ({why}); start one with `ray start --head`, or check the address"
         ) from error
     with found:
-        if os.environ.get("RAY_USE_TLS", "0") in ("", "0") and not is_greeted(found):
-            raise WeftError(refusal(address, ""))
+        if os.environ.get("RAY_USE_TLS", "0") in ("", "0") and not is_greeted(found, until):
+            raise WeftError(refusal(address, "", PATIENCE))
 
 
-def is_greeted(connection: socket.socket) -> bool:
+def resolved(host: str, port: int, until: float) -> list[Any]:
+    """The addresses of a host. The system's resolver knows no deadline, so a thread waits for it."""
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except UNREACHABLE as error:
+            answers.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        found = answers.get(timeout=max(0.0, until - time.monotonic()))
+    except queue.Empty:
+        raise TimeoutError("its name is not resolved") from None
+    if isinstance(found, Exception):
+        raise found
+    return list(found)
+
+
+def reached(places: list[Any], until: float) -> socket.socket:
+    """A connection to the first place that takes one; those still to be tried share the time that is left."""
+    for number, (family, kind, protocol, _, place) in enumerate(places, start=1):
+        found = socket.socket(family, kind, protocol)
+        found.settimeout(max(0.001, (until - time.monotonic()) / (len(places) - number + 1)))
+        try:
+            found.connect(place)
+            return found
+        except UNREACHABLE:
+            found.close()
+            if number == len(places):
+                raise
+    raise OSError("it has no address")
+
+
+def is_greeted(connection: socket.socket, until: float) -> bool:
     """Whether the other end answers a greeting of HTTP/2 with its own, in time."""
-    answer, until = b"", time.monotonic() + PATIENCE
+    answer = b""
     try:
         connection.sendall(GREETING)
         while len(answer) < 9 and (rest := until - time.monotonic()) > 0:
@@ -130,8 +172,8 @@ def tried(address: str, patience: float) -> str:
     return ended.stdout.strip()
 
 
-def refusal(address: str, outcome: str) -> str:
-    """Why a cluster could not be joined, with what to do about it."""
+def refusal(address: str, outcome: str, waited: float) -> str:
+    """Why a cluster could not be joined after so many seconds, with what to do about it."""
     where = "the Ray cluster of this machine" if address == "auto" else f"the Ray cluster at {address}"
     kind, _, text = outcome.partition("\n")[0].partition(" ")
     if kind in ("ModuleNotFoundError", "ImportError"):
@@ -150,7 +192,7 @@ def refusal(address: str, outcome: str) -> str:
         )
     if not outcome:
         return (
-            f"what listens at {address} did not answer as a Ray cluster within {PATIENCE:g} s; check the address and "
+            f"what listens at {address} did not answer as a Ray cluster within {waited:.3g} s; check the address and "
             "the token of the cluster (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
         )
     return f"{where} cannot be joined: {text[:300]}; check the address, and that all machines have the same Ray"

@@ -6,9 +6,9 @@ Asked of every node before the first run, by a task that needs nothing of weft: 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,18 @@ from weft.terminal import brief_list
 
 ANSWERING = 180.0  # seconds for a node to start a process and answer, on a machine that is busy
 MARK = ".probe-"
+MODEL = "accelerator_type:"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the runs of a study need of every node."""
+
+    folder: Path
+    threads: int = 1
+    gpu: bool = False
+    equal_time: bool = False
+    """whether times are compared: then all nodes must be of one kind"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,8 @@ class Node:
     memory: float
     """bytes"""
     gpus: float
+    accelerator: str = ""
+    """the model of its GPUs, where Ray recognises them"""
 
 
 @dataclass(frozen=True)
@@ -45,23 +59,38 @@ class Report:
     cores: int
     shared: bool
     """whether it sees the study's folder and can write to it"""
+    gpu: str = ""
+    """the model of the GPU that runs are computed on, if they are"""
 
     @property
     def kind(self) -> str:
         """Nodes of one kind take equally long for the same steps."""
-        return f"{self.processor or 'unknown processor'} with {self.cores} cores, torch {self.torch or 'unknown'}"
+        gpu = f", {self.gpu}" if self.gpu else ""
+        return f"{self.processor or 'unknown processor'} with {self.cores} cores{gpu}, torch {self.torch or 'unknown'}"
 
 
-def fitting_nodes(folder: Path, threads: int, gpu: bool, equal_time: bool, say: Callable[[str], None]) -> list[Node]:
-    """The nodes that can do a run; what is wrong with them is said before anything starts."""
-    nodes = able(offered(), threads, gpu)
-    reports = ask_all(nodes, folder.resolve())
-    if trouble := complaint(nodes, reports, folder, equal_time):
-        raise WeftError(trouble)
-    kinds = {report.kind for report in reports if isinstance(report, Report)}
+def fitting_nodes(needs: Needs, say: Callable[[str], None]) -> dict[Node, Report]:
+    """The nodes that can do a run, with what they say; what is wrong with them is said before anything starts."""
+    found = examined(able(offered(), needs.threads, needs.gpu), needs)
+    kinds = {report.kind for report in found.values()}
     if len(kinds) > 1:
         say(f"nodes of {len(kinds)} kinds, on which the last digits may differ: {'; '.join(sorted(kinds))}")
-    return nodes
+    return found
+
+
+def examined(nodes: list[Node], needs: Needs, known: Iterable[Report] = ()) -> dict[Node, Report]:
+    """What nodes say of themselves; refused where one is unfit, by itself or beside those that are `known`."""
+    reports = ask_all(nodes, needs.folder.resolve())
+    if needs.gpu:
+        reports = [accelerated(report, node) for report, node in zip(reports, nodes, strict=True)]
+    if trouble := complaint(nodes, reports, needs.folder, needs.equal_time, known):
+        raise WeftError(trouble)
+    return {node: report for node, report in zip(nodes, reports, strict=True) if isinstance(report, Report)}
+
+
+def accelerated(report: Report | str, node: Node) -> Report | str:
+    """The report of a node whose GPUs do the runs."""
+    return report if isinstance(report, str) else replace(report, gpu=f"GPU {node.accelerator or 'of unknown model'}")
 
 
 def offered() -> list[Node]:
@@ -75,17 +104,29 @@ def offered() -> list[Node]:
             node["Resources"].get("CPU", 0.0),
             node["Resources"].get("memory", 0.0),
             node["Resources"].get("GPU", 0.0),
+            accelerator_of(node["Resources"]),
         )
         for node in ray.nodes()
         if node["Alive"]
     ]
 
 
-def able(nodes: list[Node], threads: int, gpu: bool) -> list[Node]:
-    """Those with the cores and the accelerator of a run; refused where there is none: the run would wait for ever."""
+def accelerator_of(resources: Mapping[str, float]) -> str:
+    """The model of a node's GPUs: Ray has a resource of the name accelerator_type:MODEL."""
+    return ", ".join(sorted(name[len(MODEL) :] for name in resources if name.startswith(MODEL)))
+
+
+def able(nodes: list[Node], threads: int, gpu: bool, memory: int = 0) -> list[Node]:
+    """Those with the cores, the accelerator and the memory (bytes) of a run; refused where there is none: the run would
+    wait for ever."""
     found = [node for node in nodes if node.cpus >= threads and (node.gpus >= 1 or not gpu)]
+    if found and memory > (largest := max(node.memory for node in found)):
+        raise WeftError(
+            f"a run asks for {memory / 2**30:.1f} GiB and no node of the cluster that has its cores offers more than "
+            f"{largest / 2**30:.1f}; use a smaller --batch-size, or nodes with more memory"
+        )
     if found:
-        return found
+        return [node for node in found if node.memory >= memory]
     most = max((node.cpus for node in nodes), default=0)
     if gpu and not any(node.gpus >= 1 for node in nodes):
         raise WeftError("no node of the cluster offers a GPU; leave out --device cuda, or add such a node")
@@ -170,8 +211,11 @@ def own_code() -> str:
     return str(probe()("", "")["code"])
 
 
-def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equal_time: bool) -> str:
-    """What makes these nodes unfit for a study, in a sentence; empty where nothing does."""
+def complaint(
+    nodes: list[Node], reports: list[Report | str], folder: Path, equal_time: bool, known: Iterable[Report] = ()
+) -> str:
+    """What makes these nodes unfit for a study, beside those that are `known`, in a sentence; empty where nothing
+    does."""
     told = dict(zip([f"{node.name} ({node.identity[:8]})" for node in nodes], reports, strict=True))
     if silent := [name for name, report in told.items() if isinstance(report, str)]:
         return f"node {silent[0]} does not answer: {told[silent[0]]}; mend or remove it"
@@ -187,10 +231,10 @@ def complaint(nodes: list[Node], reports: list[Report | str], folder: Path, equa
             f"{brief_list(apart)} cannot read and write {folder.resolve()}; choose an --output on a file system that "
             "all nodes share"
         )
-    kinds = sorted({report.kind for report in found.values()})
+    kinds = sorted({report.kind for report in (*known, *found.values())})
     if equal_time and len(kinds) > 1:
         return (
-            f"equal time is fair among machines of one kind only, and the cluster has {'; '.join(kinds)}; use --match "
-            "params or macs, or nodes of one kind"
+            f"times are compared, which is fair among machines of one kind only, and the cluster has "
+            f"{'; '.join(kinds)}; use nodes of one kind, or compare with --match params or macs"
         )
     return ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from weft.studies.compare.candidates import Facts
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.experiments.registry import Request, find_scale
-from weft.training.config import OptimisationConfig
+from weft.training.config import ExecutionConfig, OptimisationConfig
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class FamilyScale:
     steps: int
     batch: int
     trials: int
-    """learning rates tried for each candidate in a quarter of a run each"""
+    """learning rates tried for each candidate, in e9 of the smallest size, in a quarter of a run each"""
     seeds: int = 3
 
 
 SCALES: dict[str, FamilyScale] = {
     "smoke": FamilyScale("smoke", None, {"": 1.0, "×2": 2.0}, steps=12, batch=32, trials=0, seeds=2),
-    # the smallest hybrid has 3.3 M multiply-adds at 32 px; 800 steps of 5 M are some minutes of one core
-    "cpu": FamilyScale("cpu", "5M", {"": 1.0, "×2": 2.0, "×4": 4.0}, steps=800, batch=64, trials=3),
+    # the smallest hybrid has 3.3 M multiply-adds at 32 px; 500 steps are 0.7 epochs of CIFAR-10, minutes of one core
+    "cpu": FamilyScale("cpu", "5M", {"": 1.0, "×2": 2.0, "×4": 4.0}, steps=500, batch=64, trials=3),
     # 4 G is about ResNet-50 and ViT-S/16; 300 epochs of ImageNet, as DeiT and gMLP are trained
     "paper": FamilyScale("paper", "4G", {"": 1.0, "×2": 2.0, "×4": 4.0}, steps=375_000, batch=1024, trials=0),
 }
@@ -54,4 +54,5 @@ def question(request: Request) -> ComparisonConfig:
         on=request.on,
         reuse=request.reuse,
         optimisation=OptimisationConfig(batch_size=scale.batch),
+        execution=ExecutionConfig(device="cuda" if scale.name == "paper" else "auto"),  # which a cluster is asked for
     )

@@ -65,7 +65,8 @@ def refuse(asked: Asked) -> None:
         asked.say(line)
     need = needs(asked.experiment, asked.scale, asked.seeds)
     raise WeftError(
-        f"the paper scale of {asked.experiment.name} is not run without a GPU: it needs {need}; use --scale cpu"
+        f"the paper scale of {asked.experiment.name} is not run without a GPU: it needs {need}; use --scale cpu, or "
+        "--on ray"
     )
 
 

@@ -41,7 +41,8 @@ Parts = dict[tuple[str, str], RunConfig]  # row, column -> a run that can be tim
 
 def run_transfer(asked: Asked) -> None:
     """Run a study in its folder, or go on with it; everything is on the disk when this returns."""
-    if asked.scale.name == "paper" and not has_gpu():
+    paper = asked.scale.name == "paper"
+    if paper and asked.on is None and not has_gpu():
         refuse(asked)
     if any(not row.family for row in asked.rows):
         package_of(TRAINED).path()  # a sentence before anything runs
@@ -50,7 +51,7 @@ def run_transfer(asked: Asked) -> None:
         check_same(asked, stored)
         size = stored.workers if stored and asked.on is None else None
         threads = stored.threads if stored else None
-        with open_pool(asked.on, asked.folder, asked.say, size, threads) as pool:
+        with open_pool(asked.on, asked.folder, asked.say, size, threads, gpu=paper) as pool:
             facts = {name: look(asked, pool, source) for name, source in sources(asked).items()}
             signs = all(SIGNS.fullmatch(name) for name in facts[asked.upstream].classes)
             asked = replace(asked, mirrored=not signs)
@@ -232,7 +233,7 @@ def refuse(asked: Asked) -> None:
     raise WeftError(
         f"the paper scale of {asked.study} is not run without a GPU: it needs ImageNet-21k as the source and about "
         f"{hours:,.0f} hours of an A100 for {asked.seeds} seeds (cost {hours * PRICE:,.0f} at {PRICE:g} an hour), "
-        f"{hours / 24 / 64:,.0f} days on 64 of them; use --scale cpu"
+        f"{hours / 24 / 64:,.0f} days on 64 of them; use --scale cpu, or --on ray"
     )
 
 
