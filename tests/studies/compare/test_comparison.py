@@ -20,7 +20,7 @@ from weft.errors import WeftError
 from weft.studies.compare.comparison import compare, earlier, require_same_source
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.mcnemar import compare_two
-from weft.studies.compare.run_configs import with_batch
+from weft.studies.compare.run_configs import steps_per_evaluation, with_batch
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
 from weft.training.storage.run_folder import RunFolder
@@ -182,3 +182,12 @@ def test_a_source_of_ones_own_is_compared_for_a_quarter_of_an_hour_unless_someth
     assert decided(ComparisonConfig(source="photos", time="1m")).match == "time"
     assert decided(ComparisonConfig(source="photos", match="time", amount="5s")).time is None
     assert decided(ComparisonConfig(source="photos", match="macs")).time is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "rows", "expected"), [(200, 1437, 22), (500, 45_000, 125), (6000, 1437, 18 * 22), (3, 64, 1)]
+)
+def test_every_run_has_a_curve_of_several_points(steps: int, rows: int, expected: int) -> None:
+    """A run of less than an epoch as well."""
+    asked = ComparisonConfig(source="digits")
+    assert steps_per_evaluation(asked, steps, rows) == expected

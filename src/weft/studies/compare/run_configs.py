@@ -16,7 +16,7 @@ STEPS = 300  # at least: fewer do not tell networks apart
 EMBEDDED_STEPS = 200  # of the sources that come along: an answer to look at, soon
 EPOCHS = 10
 BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
-EVALUATIONS = 15  # points of a run's curve on the validation split
+EVALUATIONS, FEWEST_EVALUATIONS = 15, 4  # points of a run's curve on the validation split
 FINETUNING_RATE = 1e-4  # of AdamW on a trained network
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
 
@@ -83,9 +83,10 @@ def steps_of(asked: ComparisonConfig, rows: int) -> int:
 
 
 def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
-    """Steps between evaluations, in whole epochs, that give a curve of about fifteen points."""
+    """Steps between evaluations, in whole epochs, that give a curve of about fifteen points; of few or no epochs, a
+    quarter of the run."""
     an_epoch = max(1, rows // (asked.optimisation.batch_size or BATCH))
-    return an_epoch * max(1, round(steps / an_epoch / EVALUATIONS))
+    return min(an_epoch * max(1, round(steps / an_epoch / EVALUATIONS)), math.ceil(steps / FEWEST_EVALUATIONS))
 
 
 def with_batch(asked: ComparisonConfig, rows: int) -> ComparisonConfig:
