@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from pyarrow.csv import write_csv as store_csv
 
 import weft
 from training.runs import configure, train
@@ -324,6 +329,30 @@ def test_what_weft_wrote_into_a_source_is_not_its_data(finished: Path, tmp_path:
     assert note == ("images in folders that weft wrote were left out: cats/run, comparisons, resnet18-insight, …"), (
         "they may have been meant as data"
     )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".tar"])
+def test_what_weft_wrote_into_a_folder_of_tables_is_not_its_data(finished: Path, tmp_path: Path, ending: str) -> None:
+    """As after `cd texts && weft train .`, whose runs lie among the tables."""
+    root = tmp_path / "texts"
+    root.mkdir()
+    table = pa.table({"text": [f"a text of number {row}" for row in range(20)], "label": ["odd", "even"] * 10})
+    store = {".csv": store_csv, ".parquet": pq.write_table, ".tar": store_tar}[ending]
+    store(table, root / f"train{ending}")
+    before = open_source(str(root), SourceConfig()).fingerprint
+    shutil.copytree(finished, root / "runs" / "texts-mlp")
+    store(table.slice(0, 5), root / "runs" / "texts-mlp" / f"predictions{ending}")
+    store(table.slice(0, 5), claim(root / f"answers{ending}"))
+    assert open_source(str(root), SourceConfig()).fingerprint == before
+
+
+def store_tar(table: pa.Table, path: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        for number, row in enumerate(table.to_pylist()):
+            for suffix, content in (("txt", row["text"]), ("cls", row["label"])):
+                member = tarfile.TarInfo(f"{number}.{suffix}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content.encode()))
 
 
 def test_files_that_are_only_named_like_those_of_weft_hide_no_class(tmp_path: Path) -> None:
