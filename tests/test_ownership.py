@@ -28,7 +28,9 @@ from weft.data.sources import find
 from weft.disk import claim, mark, require_output
 from weft.errors import WeftError
 from weft.insight.finding import Finding, Picture, Table
+from weft.machine import Lock
 from weft.networks.weights import save_weights
+from weft.studies.engine.worker import redirect
 from weft.studies.experiments.registry import STUDIES
 from weft.training.config import RunConfig
 from weft.training.loop.display import Silent
@@ -267,6 +269,56 @@ def test_what_is_claimed_once_can_be_replaced(tmp_path: Path) -> None:
         require_output(tmp_path / "new")
     mark(tmp_path / "new")
     require_output(tmp_path / "new")
+
+
+# Links in a folder that came from elsewhere
+
+
+def test_a_run_that_holds_links_writes_through_none_of_them(finished: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "folder").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "c.txt", "folder/state.safetensors"):
+        (mine / name).write_text("precious")
+    (mine / "empty.txt").touch()
+    run = tmp_path / "run"
+    create(run, ASKED).release()
+    (run / "summary.csv").symlink_to(mine / "a.txt")
+    (run / f".record.json.{os.getpid()}").symlink_to(mine / "b.txt")
+    (run / f".run.yaml.{os.getpid()}").symlink_to(mine / "c.txt")
+    (run / "metrics.jsonl").symlink_to(mine / "empty.txt")
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints" / ".00000002.writing").symlink_to(mine / "folder")
+    lifecycle.resume(run, Silent())
+    assert RunFolder(run).status() == "finished"
+    assert {path.read_text() for path in mine.rglob("*") if path.is_file() and path.name != "empty.txt"} == {"precious"}
+    assert (mine / "empty.txt").read_text() == ""
+    assert everything(mine) == {"a.txt", "b.txt", "c.txt", "empty.txt", "folder", "folder/state.safetensors"}
+
+
+def test_a_link_or_a_pipe_in_the_place_of_a_lock_is_refused(tmp_path: Path) -> None:
+    create(tmp_path / "run", ASKED).release()
+    (tmp_path / "mine.txt").write_text("precious")
+    lock = tmp_path / "run" / ".lock"
+    for place in (lambda: lock.symlink_to(tmp_path / "mine.txt"), lambda: os.mkfifo(lock)):
+        lock.unlink()
+        place()
+        assert RunFolder(tmp_path / "run").status() == "stopped"
+        with pytest.raises(WeftError, match="no plain file"):
+            lifecycle.resume(tmp_path / "run", Silent())
+    with pytest.raises(OSError, match="no plain file"):
+        lock.unlink()
+        lock.symlink_to(tmp_path / "mine.txt")
+        Lock(lock).acquire()
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+
+
+def test_the_mark_and_the_logs_of_a_study_are_not_written_through_links(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    for name, write in ((".weft", lambda: mark(tmp_path)), ("log.txt", lambda: redirect(tmp_path / "log.txt"))):
+        (tmp_path / name).symlink_to(tmp_path / "mine.txt")
+        with pytest.raises(OSError, match="no plain file"):
+            write()
+    assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
 # Default folders

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from weft import machine
 from weft.errors import WeftError
 
 _under_way: set[int] = set()  # writes that have begun and not ended, by the number of their object
@@ -28,7 +29,8 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file at `path`, atomically and durably."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with explained(path, aside):
-        with aside.open("wb") as file:
+        aside.unlink(missing_ok=True)  # of a process that had our number, or a link that leads to another file
+        with aside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -214,7 +216,7 @@ def mark(folder: Path, name: str = WHOLE) -> None:
     """Note that weft writes the file `name` into a folder, or that the whole of it is weft's."""
     folder.mkdir(parents=True, exist_ok=True)
     if name not in written(folder):
-        with (folder / MARK).open("a", encoding="utf-8") as file:
+        with machine.open_own(folder / MARK) as file:
             file.write(f"{name}\n")
 
 

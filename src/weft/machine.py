@@ -13,6 +13,7 @@ import gc
 import os
 import platform
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -216,6 +217,25 @@ def _mallopt(settings: dict[int, int]) -> bool:
         return False
 
 
+# Files
+
+
+def open_own(path: Path) -> IO[str]:
+    """A file of weft's own, made if it is not there, for reading and appending.
+
+    A link or a pipe in its place is refused: it may lead to a file of someone else.
+    """
+    plain = "remove what stands there, which is no plain file"
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    if path.is_symlink():  # Windows knows no O_NOFOLLOW
+        raise OSError(errno.ELOOP, plain, str(path))
+    number = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, plain, str(path))
+    return os.fdopen(number, "a+", encoding="utf-8", newline="", errors="backslashreplace")
+
+
 # Locks
 
 
@@ -289,7 +309,7 @@ class Lock:
     def _try(self) -> bool:
         if self._file is not None:
             raise Busy(str(self.path))
-        file = self.path.open("a+")
+        file = open_own(self.path)
         try:
             taken = self._take(file)
         except BaseException:
@@ -304,7 +324,7 @@ class Lock:
     def _still_there(self, file: IO[str]) -> bool:
         """Whether the file that was locked is the one that others find: its last holder may have removed it."""
         try:
-            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+            return os.path.samestat(os.fstat(file.fileno()), self.path.lstat())
         except OSError:
             return False
 

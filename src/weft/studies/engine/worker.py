@@ -247,6 +247,6 @@ def cause_of(error: BaseException) -> str:
 def redirect(log: Path) -> None:
     """Let all that this process prints, compiled code included, go to a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
+    with machine.open_own(log) as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

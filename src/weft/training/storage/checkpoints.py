@@ -54,6 +54,8 @@ class CheckpointStore:
         aside = self.folder / f".{final.name}.writing"
         discard_checkpoint(aside)
         with explained(final, aside, discard_checkpoint):
+            if aside.is_symlink():  # to a folder of someone else
+                aside.unlink()
             aside.mkdir(exist_ok=True)
             content = safetensors.torch.save(checkpoint.tensors)
             write_through(aside / TENSORS, content)

@@ -151,7 +151,8 @@ class RunFolder:
 
     def is_busy(self) -> bool:
         """Whether a process trains in the folder."""
-        if not (self.path / LOCK).exists():  # to ask leaves no file behind, in a folder of someone else's least of all
+        lock = self.path / LOCK
+        if lock.is_symlink() or not lock.is_file():  # to ask leaves no file behind, in others' folders least of all
             return False
         try:
             self.lock().release()
