@@ -257,13 +257,17 @@ def held_locks() -> set[int] | None:
 class Lock:
     """A file that one process holds at a time; the system frees it when its holder ends, however that happens.
 
-    flock(2) where there is one, msvcrt on Windows, else a file that holds its owner's number. Nothing is deleted, and
-    what stands in the file is left alone.
+    flock(2) where there is one, msvcrt on Windows, else (also on file systems without flock) a file that holds its
+    owner's number. Nothing but that is deleted, and what stands in the file is left alone.
     """
+
+    TAKEN = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})  # flock's words for "another has it"
+    WRITTEN = 10.0  # seconds after which an owner that has not written its number has died
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: IO[str] | None = None
+        self._owned = False
 
     def acquire(self, wait: float = 0.0) -> Self:
         """Take the lock, waiting up to `wait` seconds for it; `Busy` when another process still has it."""
@@ -287,8 +291,9 @@ class Lock:
         if self._file is not None:
             self._file.close()
             self._file = None
-            if fcntl is None and sys.platform != "win32":
-                self._owner.unlink(missing_ok=True)
+        if self._owned:
+            self._owned = False
+            self._owner.unlink(missing_ok=True)
 
     def is_busy(self) -> bool:
         """Whether another process has the lock, whose file is there; to see that, it is taken for a moment."""
@@ -309,17 +314,14 @@ class Lock:
     def _try(self) -> bool:
         if self._file is not None:
             raise Busy(str(self.path))
-        file = open_own(self.path)
+        self._file = open_own(self.path)
+        taken = False
         try:
-            taken = self._take(file)
-        except BaseException:
-            file.close()
-            raise
-        if not taken or not self._still_there(file):
-            file.close()
-            return False
-        self._file = file
-        return True
+            taken = self._take(self._file) and self._still_there(self._file)
+        finally:
+            if not taken:
+                self.release()
+        return taken
 
     def _still_there(self, file: IO[str]) -> bool:
         """Whether the file that was locked is the one that others find: its last holder may have removed it."""
@@ -332,8 +334,8 @@ class Lock:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return False
+            except OSError as error:
+                return False if error.errno in self.TAKEN else self._own()
             return True
         if sys.platform == "win32":
             import msvcrt
@@ -351,12 +353,22 @@ class Lock:
         for _ in range(2):
             try:
                 with self._owner.open("x") as file:
+                    self._owned = True
                     file.write(str(os.getpid()))
                 return True
             except FileExistsError:
-                if is_running(int("".join(_words(self._owner)) or 0)):
+                if self._owner_lives():
                     return False
                 self._owner.unlink(missing_ok=True)
+        return False
+
+    def _owner_lives(self) -> bool:
+        """Whether the owner's process is there; one that has made its file a moment ago may still write its number."""
+        number = "".join(_words(self._owner))
+        if number.isdecimal():
+            return is_running(int(number))
+        with suppress(FileNotFoundError):
+            return time.time() - self._owner.lstat().st_mtime < self.WRITTEN
         return False
 
     def __enter__(self) -> Self:
