@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import math
 import subprocess
 import time
@@ -132,13 +133,31 @@ def test_a_trial_that_somebody_ended_is_tried_again(code: int, cache: Path, monk
     assert not list(cache.glob("*"))
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"answer": 3}', '{"answer": {"works": true, "more": 1}}'])
+DAMAGED = ["3", "{}", "null", '{"works": true, "more": 1}', '{"works": true, "ratio": "x"}',
+           '{"works": true, "ratio": NaN}', '{"works": "perhaps"}']  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", *(f'{{"answer": {answer}}}' for answer in DAMAGED)])
 def test_a_damaged_answer_is_asked_for_again(content: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(False, why="no"))
     rehearsal.try_format("fp16")
     (stored,) = cache.glob("*.json")
     stored.write_text(content)
+    assert not rehearsal.remembered()
     assert rehearsal.try_format("fp16").why == "no"
+
+
+@pytest.mark.parametrize("lacking", ["subprocess.Popen", "tempfile.TemporaryFile"])
+def test_where_no_process_can_be_started_that_is_an_answer_of_the_moment(
+    lacking: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, "no more of them")
+
+    monkeypatch.setattr(f"weft.training.run.rehearsal.{lacking}", refuse)
+    answer = rehearsal.try_format("bf16")
+    assert not answer.works and not answer.lasting and "no more of them" in answer.why
+    assert not list(cache.glob("*"))
 
 
 def test_steps_are_timed_in_another_process_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:

@@ -23,16 +23,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from weft import machine
 from weft.data.read.cache import Cache, digest
-from weft.disk import write_json
+from weft.disk import Damaged, read_object, validated, write_json
 from weft.errors import WeftError
 from weft.training.run.distributed import AUTOCAST, Precision
 
@@ -43,12 +44,13 @@ ROUNDS, STEPS = 3, 4  # rounds, and steps of each form in a round, after one to 
 LIMITS = {"format": 60.0, "eager": 300.0, "compiled": 900.0}  # seconds that a child may take
 TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats have 8 and 11 bits of fraction
 PREFIX = "tried-"  # of the files in the cache
+LONGEST = 1 << 20  # bytes of such a file
 WAY = 2  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
 STRIDES = "strides"  # the word for networks that have convolutions with a stride
 TIMES = 8  # that memory is asked for what was left in it, where it cannot be spoilt: once in forty nothing showed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
 class Answer:
     """How a trial ended. `ratio` is the time of a step (or product) in this form to that in eager float32."""
 
@@ -116,8 +118,8 @@ def ask(words: list[str], limit: float, about: Any = None, remember: bool = True
     if not remember:
         return child(words, limit)
     stored = Cache().folder / f"{PREFIX}{digest(json.dumps([identity(), about or words], sort_keys=True))}.json"
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        return Answer(**json.loads(stored.read_text())["answer"])
+    with contextlib.suppress(Damaged):
+        return answer_in(read_object(stored, LONGEST).get("answer"))
     if within <= 0:
         return Answer(False, why="no time was left to try it", lasting=False)
     answer = child(words, limit) if within >= limit else child(words, within, False)
@@ -127,6 +129,11 @@ def ask(words: list[str], limit: float, about: Any = None, remember: bool = True
             content = {"tried": about or words, "machine": identity(), "answer": dataclasses.asdict(answer)}
             write_json(stored, content)
     return answer
+
+
+def answer_in(values: Any) -> Answer:
+    """The answer that stored or printed values are; `Damaged` where they are none."""
+    return cast(Answer, validated(Answer, values, "the answer of a trial"))
 
 
 def identity() -> dict[str, Any]:
@@ -140,9 +147,9 @@ def remembered() -> list[str]:
     """The answers kept for this machine, a sentence each, with the day."""
     found = []
     for path in sorted(Cache().folder.glob(f"{PREFIX}*.json")):
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            content = json.loads(path.read_text())
-            answer, tried = Answer(**content["answer"]), content["tried"]
+        with contextlib.suppress(OSError, Damaged, TypeError, KeyError):
+            content = read_object(path, LONGEST)
+            answer, tried = answer_in(content["answer"]), content["tried"]
             what = " ".join(str(word) for word in tried if isinstance(word, str))
             if content["machine"] == json.loads(json.dumps(identity())):
                 day = time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
@@ -153,6 +160,13 @@ def remembered() -> list[str]:
 def child(words: list[str], limit: float, lasting: bool = True) -> Answer:
     """Run this module in a process of its own; whatever happens to that is an answer, and that it took longer than the
     `limit` a `lasting` one or not."""
+    try:
+        return answered(words, limit, lasting)
+    except OSError as error:  # no room for its output, or no further process
+        return Answer(False, why=f"it could not be tried: {error.strerror or error}", lasting=False)
+
+
+def answered(words: list[str], limit: float, lasting: bool) -> Answer:
     command = [sys.executable, "-m", "weft.training.run.rehearsal", *words]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -183,8 +197,8 @@ def reply(code: int, output: str, errors: str) -> Answer:
     if code > 0:
         return Answer(False, why=(errors.strip().splitlines() or ["a trial of it failed"])[-1][:200], lasting=False)
     try:
-        return Answer(**json.loads(output.strip().splitlines()[-1]))
-    except (ValueError, TypeError, IndexError):
+        return answer_in(json.loads(output.strip().splitlines()[-1]))
+    except (ValueError, IndexError, Damaged):
         return Answer(False, why="a trial of it gave no answer")
 
 
