@@ -87,6 +87,19 @@ def test_answers_hold_for_one_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"])
+def test_answers_hold_for_the_instructions_that_the_environment_allows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What works without AMX may be an illegal instruction with it."""
+    monkeypatch.setenv(name, "avx2")
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(True))
+    assert rehearsal.try_format("bf16").works
+    monkeypatch.delenv(name)
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(False, why="SIGILL"))
+    assert not rehearsal.try_format("bf16").works
+
+
 def test_convolutions_are_tried_for_networks_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Patches do not overlap: a network of them needs no other layers than products."""
     asked: list[list[str]] = []

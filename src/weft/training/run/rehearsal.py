@@ -46,6 +46,7 @@ TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats h
 PREFIX = "tried-"  # of the files in the cache
 LONGEST = 1 << 20  # bytes of such a file
 WAY = 2  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
+KERNELS = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")  # in the environment, bound instructions
 STRIDES = "strides"  # the word for networks that have convolutions with a stride
 TIMES = 8  # that memory is asked for what was left in it, where it cannot be spoilt: once in forty nothing showed
 
@@ -137,10 +138,11 @@ def answer_in(values: Any) -> Answer:
 
 
 def identity() -> dict[str, Any]:
-    """What an answer holds for: this kind of processor, this torch, and this way of trying."""
+    """What an answer holds for: this processor, the part of it that may be used, this torch, this way of trying."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     cpu, flags = machine.cpu_model(), machine.cpu_flags()
-    return {"cpu": cpu, "flags": flags, "gpu": gpu, "torch": torch.__version__, "way": WAY}
+    allowed = {name: os.environ[name] for name in KERNELS if os.environ.get(name)}
+    return {"cpu": cpu, "flags": flags, "allowed": allowed, "gpu": gpu, "torch": torch.__version__, "way": WAY}
 
 
 def remembered() -> list[str]:
