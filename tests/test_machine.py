@@ -293,6 +293,18 @@ def test_a_death_is_told_with_its_meaning_and_a_remedy(code: int, words: tuple[s
     assert all(word in machine.death(code) for word in words)
 
 
+def test_a_system_without_sigkill_can_tell_deaths_all_the_same() -> None:
+    """Windows: there a process that is killed ends by an exit code."""
+    code = (
+        "import signal; del signal.SIGKILL;"
+        "from weft.studies.engine.worker import WorkerDied; from weft.training.run import rehearsal;"
+        "import weft.serve.pages.start.look;"
+        "print(WorkerDied(-11).cause, rehearsal.reply(-11, '', '').lasting)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "SIGSEGV" in done.stdout and "True" in done.stdout, done.stderr
+
+
 # One module
 
 

@@ -415,12 +415,20 @@ def born(process: int) -> str:
     return "" if words[0] == "Z" else words[19]
 
 
-def ends_with_parent(number: int = signal.SIGTERM) -> bool:
-    """Have the system send this process a signal when its parent dies; False where it cannot."""
-    try:
-        return int(ctypes.CDLL(None).prctl(1, int(number))) == 0  # PR_SET_PDEATHSIG, of Linux
-    except (OSError, TypeError, AttributeError):
-        return False
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # the signal that none survives; Windows has one for all
+
+
+def ends_with_parent(number: int = signal.SIGTERM, parent: int | None = None) -> bool:
+    """Have the system send this process a signal when its parent dies; False where it cannot.
+
+    Where the `parent`, given by its number, has died before, this process ends at once.
+    """
+    done = False
+    with suppress(OSError, TypeError, AttributeError):
+        done = int(ctypes.CDLL(None).prctl(1, int(number))) == 0  # PR_SET_PDEATHSIG, of Linux
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+    return done
 
 
 MEANINGS = {

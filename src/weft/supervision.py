@@ -50,9 +50,7 @@ def supervise(explain: Callable[[int, Path | None], str]) -> None:
         return
     if child:
         watch(child, explain)
-    machine.ends_with_parent(signal.SIGKILL)
-    if os.getppid() != parent:  # it died before it could be watched
-        os._exit(1)
+    machine.ends_with_parent(machine.KILL, parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

@@ -40,7 +40,7 @@ class WorkerDied(Exception):
         self.how = how or machine.death(code)
         super().__init__(f"its process died: {self.how}")
         self.code = code
-        self.cause = "" if code == -signal.SIGKILL else self.how
+        self.cause = "" if code == -machine.KILL else self.how
 
 
 class TaskFailed(Exception):

@@ -187,14 +187,14 @@ def answered(words: list[str], limit: float, lasting: bool) -> Answer:
 def stop(process: subprocess.Popen[bytes]) -> None:
     """End a child and what it has started (compilers start workers)."""
     with contextlib.suppress(OSError, AttributeError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, machine.KILL)
     process.kill()
     process.wait()
 
 
 def reply(code: int, output: str, errors: str) -> Answer:
     if code < 0:
-        ended = -code in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+        ended = -code in (machine.KILL, signal.SIGTERM, signal.SIGINT)
         return Answer(False, why=f"a trial of it died by {machine.death(code)}", lasting=not ended)
     if code > 0:
         return Answer(False, why=(errors.strip().splitlines() or ["a trial of it failed"])[-1][:200], lasting=False)
@@ -208,8 +208,7 @@ def reply(code: int, output: str, errors: str) -> Answer:
 
 
 def main(words: list[str]) -> Answer:
-    if hasattr(signal, "SIGKILL"):
-        machine.ends_with_parent(signal.SIGKILL)
+    machine.ends_with_parent(machine.KILL)
     if words[0] == "format":
         return format_answer(cast(Precision, words[1]), torch.device(words[2]), STRIDES in words)
     folder, precision, form, device, threads = words[1:]

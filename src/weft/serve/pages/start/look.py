@@ -6,7 +6,6 @@ process, the server lives on.
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ SAMPLES, LETTERS, BAD, CLASSES = 6, 300, 20, 200
 
 def main(source: str, folder: Path) -> None:
     """Look, and write down what was seen or why nothing was."""
-    machine.ends_with_parent(signal.SIGKILL)
+    machine.ends_with_parent(machine.KILL)
     try:
         found = looked_at(source, folder)
     except WeftError as error:
