@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import errno
 import math
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -171,6 +173,19 @@ def test_where_no_process_can_be_started_that_is_an_answer_of_the_moment(
     answer = rehearsal.try_format("bf16")
     assert not answer.works and not answer.lasting and "no more of them" in answer.why
     assert not list(cache.glob("*"))
+
+
+def test_a_trial_runs_no_module_that_lies_beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("random", "signal", "torch"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the data')")
+    monkeypatch.chdir(tmp_path)
+    assert "of the data" not in rehearsal.child(["format", "bf16", "cpu"], 60.0).why
+
+
+def test_a_trial_whose_parent_is_gone_ends_at_once() -> None:
+    words = [sys.executable, "-P", "-m", "weft.training.run.trial", str(os.getpid() + 1), "format", "bf16", "cpu"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 def test_steps_are_timed_in_another_process_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:

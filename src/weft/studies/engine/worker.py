@@ -63,7 +63,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork of a process with OpenMP threads would hang
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
-        with undisturbed(), main_hidden():
+        with safe_path(), undisturbed(), main_hidden():
             self.process.start()
         theirs.close()
 
@@ -109,6 +109,23 @@ def value_of(answer: Answer) -> Any:
     if kind == "done":
         return value
     raise TaskFailed(value, kind == "refused", details, cause)
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Start a process that does not look for the modules that it begins with in the current folder, beside the data.
+
+    Later it has the path of this process.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager

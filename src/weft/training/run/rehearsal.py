@@ -3,10 +3,7 @@
 A number format or a compiler may kill the process that tries it: some virtual machines advertise instructions that
 they do not let through. It may also hang, or compute wrong numbers. Here each of these is an answer, "not here", and
 the run goes on in float32. Answers lie in the cache under a digest of the processor, its flags, torch's version and
-what was tried.
-
-    python -m weft.training.run.rehearsal format bf16 cpu [strides]
-    python -m weft.training.run.rehearsal step RUN bf16 eager|compiled cpu THREADS
+what was tried. The process is `training/run/trial.py`.
 """
 
 from __future__ import annotations
@@ -160,7 +157,7 @@ def remembered() -> list[str]:
 
 
 def child(words: list[str], limit: float, lasting: bool = True) -> Answer:
-    """Run this module in a process of its own; whatever happens to that is an answer, and that it took longer than the
+    """Try something in a process of its own; whatever happens to that is an answer, and that it took longer than the
     `limit` a `lasting` one or not."""
     try:
         return answered(words, limit, lasting)
@@ -169,7 +166,7 @@ def child(words: list[str], limit: float, lasting: bool = True) -> Answer:
 
 
 def answered(words: list[str], limit: float, lasting: bool) -> Answer:
-    command = [sys.executable, "-m", "weft.training.run.rehearsal", *words]
+    command = [sys.executable, "-P", "-m", "weft.training.run.trial", str(os.getpid()), *words]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
@@ -207,8 +204,8 @@ def reply(code: int, output: str, errors: str) -> Answer:
 # In the child
 
 
-def main(words: list[str]) -> Answer:
-    machine.ends_with_parent(machine.KILL)
+def attempt(words: list[str]) -> Answer:
+    """The answer to what `child` was asked."""
     if words[0] == "format":
         return format_answer(cast(Precision, words[1]), torch.device(words[2]), STRIDES in words)
     folder, precision, form, device, threads = words[1:]
@@ -335,7 +332,3 @@ def first_loss(run: Run, precision: Precision) -> float:
         group["lr"] = 0.0
     loss, _, _ = update(run, run.train[0], 0, scaling_for(precision))
     return float(loss)
-
-
-if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(main(sys.argv[1:]))))

@@ -72,7 +72,7 @@ class Processes:
             folder = self.folder / name_for(place.source)
             require_output(folder)
             mark(folder)
-            command = [sys.executable, "-m", "weft", "compare", place.source, "--time", time, "--models", models,
+            command = [sys.executable, "-P", "-m", "weft", "compare", place.source, "--time", time, "--models", models,
                        "--output", str(folder)]  # fmt: skip
             with machine.open_own(folder / LOG) as log:
                 process = subprocess.Popen(
