@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +24,9 @@ from weft.commands.main import dispatch, parse
 from weft.commands.study import folder_of
 from weft.data import open_source
 from weft.data.config import EMBEDDED, SourceConfig
-from weft.data.corpus.documents import text_files
+from weft.data.corpus.config import CorpusConfig
+from weft.data.corpus.documents import read_documents, text_files
+from weft.data.read.cache import Cache
 from weft.data.sources import find
 from weft.disk import claim, mark, require_output
 from weft.errors import WeftError
@@ -33,6 +36,7 @@ from weft.networks.weights import save_weights
 from weft.studies.engine.worker import redirect
 from weft.studies.experiments.registry import STUDIES
 from weft.training.config import RunConfig
+from weft.training.inference.evaluate import require_there
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle
 from weft.training.storage.run_folder import RunBusy, RunFolder, create, name_for
@@ -346,6 +350,31 @@ def test_default_folders_are_those_of_one_source(tmp_path: Path, monkeypatch: py
 
 def test_the_embedded_sets_are_the_ones_that_can_be_read() -> None:
     assert set(find.EMBEDDED) == set(EMBEDDED)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        name_for,
+        lambda name: find.read(name, SourceConfig()),
+        lambda name: read_documents(name, CorpusConfig()),
+        lambda name: require_there(Path("run"), name),
+    ],
+    ids=["name", "source", "corpus", "run"],
+)
+def test_the_home_of_nobody_is_a_sentence(use: Callable[[str], object]) -> None:
+    with pytest.raises(WeftError, match="~nobody-of-this-name/x: no home folder"):
+        use("~nobody-of-this-name/x")
+
+
+def test_a_user_without_a_home_is_told_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("WEFT_CACHE")
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(WeftError, match="set WEFT_CACHE"):
+        Cache()
 
 
 # Not data

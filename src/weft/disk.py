@@ -44,6 +44,24 @@ def write_json(path: Path, content: Any) -> None:
     write_bytes(path, text.encode("utf-8", "backslashreplace"))  # as JSON writes halves of characters, of file names
 
 
+def user_path(name: str | Path) -> Path:
+    """A path as the user writes it, where `~` and `~somebody` stand for home folders."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:
+        raise WeftError(
+            f"{name}: no home folder is known for this user; write the path out, or ./{name} for a file of this name"
+        ) from error
+
+
+def cache_folder() -> Path:
+    """Where what is slow to make is kept: $WEFT_CACHE, or .cache/weft in the home folder."""
+    try:
+        return Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
+    except RuntimeError as error:
+        raise WeftError("this user has no home folder for the cache; set WEFT_CACHE to a folder for it") from error
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames inside `folder` survive a power cut; Windows opens no folders, and needs no such thing."""
     if os.name == "nt":

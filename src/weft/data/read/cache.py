@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from weft.data.config import byte_count
+from weft.disk import cache_folder
 from weft.machine import Lock
 
 Tensors = dict[str, Tensor]
@@ -70,7 +71,7 @@ class Cache:
     """A folder of entries; by default $WEFT_CACHE or ~/.cache/weft, of $WEFT_CACHE_LIMIT (bytes, 500M, 2G) or 10G."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
-        self.folder = folder or Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
+        self.folder = folder or cache_folder()
         self.limit = limit if limit is not None else _limit(os.environ.get("WEFT_CACHE_LIMIT", "").strip())
 
     def get(self, key: str, about: str, build: Callable[[], Tensors]) -> Tensors:

@@ -21,7 +21,7 @@ import yaml
 
 from weft import __version__
 from weft.data.config import EMBEDDED
-from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, read_text, strangers, write_bytes, write_json
+from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, read_text, strangers, user_path, write_bytes, write_json
 from weft.errors import WeftError
 from weft.machine import Busy, Lock
 from weft.networks.config import CARRIED
@@ -208,7 +208,7 @@ def name_for(source: str) -> str:
     if source in EMBEDDED:
         return source
     hub = source.startswith("hub:")
-    place = source if hub else str(Path(source).expanduser().resolve())
+    place = source if hub else str(user_path(source).resolve())
     readable = source.removeprefix("hub:") if hub else Path(place).name
     safe = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in readable)[:60]
     return f"{safe.lstrip('.') or 'source'}-{blake2b(place.encode(errors='replace'), digest_size=3).hexdigest()}"
