@@ -109,15 +109,21 @@ class Damaged(WeftError):
 def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     """The content of a file, which must be a plain one and no longer than `limit`."""
     try:
-        if path.exists() and not path.is_file():
-            raise Damaged(f"{path} is not a plain file; remove it, or restore the file that was there")
+        require_plain(path)
         with path.open("rb") as file:
-            content = file.read(limit + 1)
+            size = os.fstat(file.fileno()).st_size
+            content = file.read(size + 1) if size <= limit else b""
     except OSError as error:
         raise Damaged(f"cannot read {path}: {error.strerror}; give a file that can be read") from error
-    if len(content) > limit:
+    if max(size, len(content)) > limit:
         raise Damaged(f"{path} has more than the {limit >> 20} MiB that such a file may have; restore it")
     return content
+
+
+def require_plain(path: Path) -> None:
+    """Refuse a pipe or a device, to open or to read which may never end."""
+    if path.exists() and not path.is_file():
+        raise Damaged(f"{path} is not a plain file; remove it, or restore the file that was there")
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
@@ -277,9 +283,10 @@ def holds_own_weights(weights: Path) -> bool:
     from safetensors import SafetensorError, safe_open
 
     try:
+        require_plain(weights)
         with safe_open(weights, framework="pt") as file:
             metadata = file.metadata() or {}
-    except (SafetensorError, OSError):
+    except (SafetensorError, OSError, Damaged):
         return False
     return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
 

@@ -21,6 +21,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from weft import machine
 from weft.disk import Damaged, brief, explained, read_bytes, sync_folder
 from weft.errors import WeftError
 from weft.training.storage.run_folder import CHECKPOINT, MANIFEST, TENSORS, checkpoint_folders, discard_checkpoint
@@ -70,7 +71,7 @@ class CheckpointStore:
         """The checkpoint of `step`, after checking every byte; raises `Damaged`."""
         path = self._path(step)
         try:
-            content = (path / TENSORS).read_bytes()
+            content = read_bytes(path / TENSORS, machine.memory_total())
             written = read_bytes(path / MANIFEST)
             numbers = json.loads(written)["numbers"]
             if written == manifest(step, numbers, content) and isinstance(numbers, dict):

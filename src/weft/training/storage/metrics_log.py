@@ -139,13 +139,18 @@ def cut_back(path: Path, keep: int) -> list[Event]:
     """The first `keep` events of a metrics.jsonl, which then holds no others; a kill leaves the old or the new file."""
     events = read_events(path)[:keep]
     content = "".join(json.dumps(event) + "\n" for event in events).encode()
-    if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
+    if path.is_symlink() or not path.is_file() or not holds(path, content):
         write_bytes(path, content)
     if len(events) < keep:
         warnings.warn(
             f"{path} has lost {keep - len(events)} points of the curve; training is not affected", stacklevel=2
         )
     return events
+
+
+def holds(path: Path, content: bytes) -> bool:
+    """Whether a file has this content."""
+    return path.stat().st_size == len(content) and path.read_bytes() == content
 
 
 @contextmanager

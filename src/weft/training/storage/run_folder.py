@@ -41,6 +41,7 @@ EARLY = (RUN, *LOCKS, "preprocessor_config.json", "tokenizer.json", "tokenizer_c
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 LIMIT, DEPTH = 1 << 20, 32  # bytes and levels of a YAML file, far beyond any real configuration
+NOTE = 1000  # bytes of what a process says it does
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
 
 
@@ -134,8 +135,8 @@ class RunFolder:
     def phase(self) -> str:
         """What the process that holds the run is doing, or was doing when it ended: its lock says so."""
         try:
-            doing = (self.path / LOCK).read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
+            doing = read_text(self.path / LOCK, NOTE).strip()
+        except Damaged:
             doing = ""
         if doing != TRAINING:
             return doing or "starting"
