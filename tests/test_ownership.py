@@ -28,7 +28,7 @@ from weft.data.corpus.config import CorpusConfig
 from weft.data.corpus.documents import read_documents, text_files
 from weft.data.read.cache import Cache
 from weft.data.sources import find
-from weft.disk import claim, mark, require_output
+from weft.disk import claim, data_files, mark, require_output, write_bytes
 from weft.errors import WeftError
 from weft.insight.finding import Finding, Picture, Table
 from weft.machine import Lock
@@ -273,6 +273,31 @@ def test_what_is_claimed_once_can_be_replaced(tmp_path: Path) -> None:
         require_output(tmp_path / "new")
     mark(tmp_path / "new")
     require_output(tmp_path / "new")
+
+
+def test_a_file_of_the_user_under_a_name_that_weft_once_wrote_stays(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    for content in (b"1", b"2", b"1"):
+        write_bytes(claim(path), content)
+    path.write_text("mine")
+    with pytest.raises(WeftError, match=r"report\.html is not what weft wrote there; move it away"):
+        claim(path)
+    assert path.read_text() == "mine"
+    path.unlink()
+    (tmp_path / "mine.html").write_bytes(b"1")
+    path.symlink_to(tmp_path / "mine.html")
+    with pytest.raises(WeftError, match="not what weft wrote"):
+        claim(path)
+    path.unlink()
+    write_bytes(claim(path), b"3")
+    assert [file.name for file in data_files(tmp_path)] == ["mine.html"]
+
+
+def test_saving_a_network_leaves_the_part_files_of_others_alone(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.safetensors.part").write_text("of a download")
+    save_weights(weft.load(finished).network, tmp_path / "net.safetensors")
+    assert (tmp_path / "net.safetensors.part").read_text() == "of a download"
+    assert everything(tmp_path) == {"net.safetensors", "net.safetensors.part"}
 
 
 # Links in a folder that came from elsewhere

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        note(path, content)
         aside.replace(path)
         sync_folder(path.parent)
 
@@ -199,6 +202,7 @@ def brief(error: BaseException) -> str:
 # ---- Folders belong to the user: what in them weft wrote, and may therefore replace, delete, and not take for data.
 
 MARK, WHOLE = ".weft", "."
+NOTED = re.compile(r"(.+)\t([0-9a-f]{32})")  # a line of the mark: a name, and the digest of what was written under it
 RUN, STUDY = "run.yaml", "study.json"
 PAGES = ("report.html", "tuning.html")  # of a study, and of a search
 LOCK = ".lock"  # of a run or a study
@@ -229,11 +233,39 @@ def is_study(folder: Path) -> bool:
 
 def written(folder: Path) -> set[str]:
     """The names that a folder's mark holds."""
+    return set(claims(folder))
+
+
+def claims(folder: Path) -> dict[str, set[str]]:
+    """The same, and for each name the digests of what weft has written under it, where they are known."""
     try:
+        require_plain(folder / MARK)
         with (folder / MARK).open("rb") as file:
-            return set(file.read(1 << 20).decode(errors="replace").splitlines())
-    except OSError:
-        return set()
+            lines = file.read(1 << 20).decode(errors="replace").splitlines()
+    except (OSError, Damaged):
+        return {}
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        noted = NOTED.fullmatch(line)
+        found.setdefault(noted[1] if noted else line, set()).update([noted[2]] if noted else [])
+    return found
+
+
+def note(path: Path, content: bytes) -> None:
+    """Keep the digest of what is written under a claimed name: what is found there later may be someone else's."""
+    known = claims(path.parent).get(path.name)
+    digest = blake2b(content, digest_size=16).hexdigest()
+    if known is not None and digest not in known:
+        with machine.open_own(path.parent / MARK) as file:
+            file.write(f"{path.name}\t{digest}\n")
+
+
+def is_changed(path: Path, known: set[str]) -> bool:
+    """Whether a file is none of those that weft has written under its name; where these are not known, it is not."""
+    if path.is_symlink() or not known or not path.is_file():
+        return path.is_symlink()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: blake2b(digest_size=16)).hexdigest() not in known
 
 
 def mark(folder: Path, name: str = WHOLE) -> None:
@@ -256,8 +288,12 @@ def require_output(folder: Path, flag: str = "--output") -> None:
 
 def claim(path: Path, remedy: str = "move it away") -> Path:
     """The path, for writing a file that is new or that weft wrote before; others' files are refused."""
-    own = written(path.parent)
-    if path.name in own or (path.name in PAGES and (WHOLE in own or is_study(path.parent))):
+    own = claims(path.parent)
+    if path.name in PAGES and (WHOLE in own or is_study(path.parent)):
+        return path
+    if path.name in own:
+        if is_changed(path, own[path.name]):
+            raise WeftError(f"{path} is not what weft wrote there; {remedy}")
         return path
     if path.exists() or path.is_symlink():
         raise WeftError(f"{path} exists and weft did not write it; {remedy}")
