@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft import terminal
+from weft import supervision, terminal
 from weft.commands.main import complain, main
 from weft.terminal import CsvWriter, for_page, for_spreadsheet, for_terminal
 
@@ -23,6 +23,22 @@ SHOWN = "[/b][red]\\u001b[31m\\u009b1m\\u202egnp.\\ud800\\u0007 :smile: <b>"
 class Tty(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def test_the_folder_of_a_process_that_died_is_shown_as_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    class Ended(Exception):
+        """Instead of the end of this process."""
+
+    def end(code: int) -> None:
+        raise Ended
+
+    monkeypatch.setattr(supervision.os, "_exit", end)
+    monkeypatch.setattr(supervision, "_concern", b"/runs/\x1b[2Jmine\xff\0")
+    with pytest.raises(Ended):
+        supervision.finish(-11, lambda code, folder: f"it died in {folder}")
+    assert capsys.readouterr().err == "weft: it died in /runs/\\u001b[2Jmine\\udcff\n"
 
 
 def test_what_would_act_on_a_terminal_is_written_out():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import re
 import resource
 import signal
@@ -18,6 +19,7 @@ import pytest
 
 from training.runs import configure, train
 from weft import machine
+from weft.studies.engine.folder_lock import held
 from weft.training.config import ExecutionConfig
 from weft.training.storage.run_folder import RunFolder
 
@@ -232,6 +234,40 @@ def test_a_lock_is_waited_for(
     machine.Lock(tmp_path / "lock").acquire(wait=10).release()
 
 
+def refusing(code: int) -> Callable[[pytest.MonkeyPatch], None]:
+    """A file system whose flock answers every time with an error."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        def flock(*_: object) -> None:
+            raise OSError(code, errno.errorcode[code])
+
+        monkeypatch.setattr(machine.fcntl, "flock", flock)
+
+    return patch
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_without_flock_has_locks_all_the_same(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing(code)(monkeypatch)
+    test_a_lock_is_held_by_one_and_freed(refusing(code), tmp_path, monkeypatch)
+    with held(tmp_path / "study"):
+        assert machine.Lock(tmp_path / "study" / ".lock").is_busy()
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"], "nothing came of the study"
+
+
+def test_an_owner_that_has_not_written_its_number_yet_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_fcntl(monkeypatch)
+    owner = tmp_path / "lock.owner"
+    owner.touch()
+    assert machine.Lock(tmp_path / "lock").is_busy() and owner.exists()
+    os.utime(owner, (0, 0))
+    machine.Lock(tmp_path / "lock").acquire().release()
+
+
 def test_a_lock_whose_owner_died_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_fcntl(monkeypatch)
     dead = subprocess.Popen([sys.executable, "-c", ""])
@@ -255,6 +291,18 @@ def test_a_lock_whose_owner_died_is_free(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_a_death_is_told_with_its_meaning_and_a_remedy(code: int, words: tuple[str, ...]) -> None:
     assert all(word in machine.death(code) for word in words)
+
+
+def test_a_system_without_sigkill_can_tell_deaths_all_the_same() -> None:
+    """Windows: there a process that is killed ends by an exit code."""
+    code = (
+        "import signal; del signal.SIGKILL;"
+        "from weft.studies.engine.worker import WorkerDied; from weft.training.run import rehearsal;"
+        "import weft.serve.pages.start.look;"
+        "print(WorkerDied(-11).cause, rehearsal.reply(-11, '', '').lasting)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "SIGSEGV" in done.stdout and "True" in done.stdout, done.stderr
 
 
 # One module

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from pyarrow.csv import write_csv as store_csv
 
 import weft
 from training.runs import configure, train
@@ -18,14 +24,19 @@ from weft.commands.main import dispatch, parse
 from weft.commands.study import folder_of
 from weft.data import open_source
 from weft.data.config import EMBEDDED, SourceConfig
-from weft.data.corpus.documents import text_files
+from weft.data.corpus.config import CorpusConfig
+from weft.data.corpus.documents import read_documents, text_files
+from weft.data.read.cache import Cache
 from weft.data.sources import find
-from weft.disk import claim, mark, require_output
+from weft.disk import claim, data_files, mark, require_output, write_bytes
 from weft.errors import WeftError
 from weft.insight.finding import Finding, Picture, Table
+from weft.machine import Lock
 from weft.networks.weights import save_weights
+from weft.studies.engine.worker import redirect
 from weft.studies.experiments.registry import STUDIES
 from weft.training.config import RunConfig
+from weft.training.inference.evaluate import require_there
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle
 from weft.training.storage.run_folder import RunBusy, RunFolder, create, name_for
@@ -264,6 +275,81 @@ def test_what_is_claimed_once_can_be_replaced(tmp_path: Path) -> None:
     require_output(tmp_path / "new")
 
 
+def test_a_file_of_the_user_under_a_name_that_weft_once_wrote_stays(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    for content in (b"1", b"2", b"1"):
+        write_bytes(claim(path), content)
+    path.write_text("mine")
+    with pytest.raises(WeftError, match=r"report\.html is not what weft wrote there; move it away"):
+        claim(path)
+    assert path.read_text() == "mine"
+    path.unlink()
+    (tmp_path / "mine.html").write_bytes(b"1")
+    path.symlink_to(tmp_path / "mine.html")
+    with pytest.raises(WeftError, match="not what weft wrote"):
+        claim(path)
+    path.unlink()
+    write_bytes(claim(path), b"3")
+    assert [file.name for file in data_files(tmp_path)] == ["mine.html"]
+
+
+def test_saving_a_network_leaves_the_part_files_of_others_alone(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.safetensors.part").write_text("of a download")
+    save_weights(weft.load(finished).network, tmp_path / "net.safetensors")
+    assert (tmp_path / "net.safetensors.part").read_text() == "of a download"
+    assert everything(tmp_path) == {"net.safetensors", "net.safetensors.part"}
+
+
+# Links in a folder that came from elsewhere
+
+
+def test_a_run_that_holds_links_writes_through_none_of_them(finished: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "folder").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "c.txt", "folder/state.safetensors"):
+        (mine / name).write_text("precious")
+    (mine / "empty.txt").touch()
+    run = tmp_path / "run"
+    create(run, ASKED).release()
+    (run / "summary.csv").symlink_to(mine / "a.txt")
+    (run / f".record.json.{os.getpid()}").symlink_to(mine / "b.txt")
+    (run / f".run.yaml.{os.getpid()}").symlink_to(mine / "c.txt")
+    (run / "metrics.jsonl").symlink_to(mine / "empty.txt")
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints" / ".00000002.writing").symlink_to(mine / "folder")
+    lifecycle.resume(run, Silent())
+    assert RunFolder(run).status() == "finished"
+    assert {path.read_text() for path in mine.rglob("*") if path.is_file() and path.name != "empty.txt"} == {"precious"}
+    assert (mine / "empty.txt").read_text() == ""
+    assert everything(mine) == {"a.txt", "b.txt", "c.txt", "empty.txt", "folder", "folder/state.safetensors"}
+
+
+def test_a_link_or_a_pipe_in_the_place_of_a_lock_is_refused(tmp_path: Path) -> None:
+    create(tmp_path / "run", ASKED).release()
+    (tmp_path / "mine.txt").write_text("precious")
+    lock = tmp_path / "run" / ".lock"
+    for place in (lambda: lock.symlink_to(tmp_path / "mine.txt"), lambda: os.mkfifo(lock)):
+        lock.unlink()
+        place()
+        assert RunFolder(tmp_path / "run").status() == "stopped"
+        with pytest.raises(WeftError, match="no plain file"):
+            lifecycle.resume(tmp_path / "run", Silent())
+    with pytest.raises(OSError, match="no plain file"):
+        lock.unlink()
+        lock.symlink_to(tmp_path / "mine.txt")
+        Lock(lock).acquire()
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+
+
+def test_the_mark_and_the_logs_of_a_study_are_not_written_through_links(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    for name, write in ((".weft", lambda: mark(tmp_path)), ("log.txt", lambda: redirect(tmp_path / "log.txt"))):
+        (tmp_path / name).symlink_to(tmp_path / "mine.txt")
+        with pytest.raises(OSError, match="no plain file"):
+            write()
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+
+
 # Default folders
 
 
@@ -289,6 +375,31 @@ def test_default_folders_are_those_of_one_source(tmp_path: Path, monkeypatch: py
 
 def test_the_embedded_sets_are_the_ones_that_can_be_read() -> None:
     assert set(find.EMBEDDED) == set(EMBEDDED)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        name_for,
+        lambda name: find.read(name, SourceConfig()),
+        lambda name: read_documents(name, CorpusConfig()),
+        lambda name: require_there(Path("run"), name),
+    ],
+    ids=["name", "source", "corpus", "run"],
+)
+def test_the_home_of_nobody_is_a_sentence(use: Callable[[str], object]) -> None:
+    with pytest.raises(WeftError, match="~nobody-of-this-name/x: no home folder"):
+        use("~nobody-of-this-name/x")
+
+
+def test_a_user_without_a_home_is_told_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("WEFT_CACHE")
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(WeftError, match="set WEFT_CACHE"):
+        Cache()
 
 
 # Not data
@@ -324,6 +435,30 @@ def test_what_weft_wrote_into_a_source_is_not_its_data(finished: Path, tmp_path:
     assert note == ("images in folders that weft wrote were left out: cats/run, comparisons, resnet18-insight, …"), (
         "they may have been meant as data"
     )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".tar"])
+def test_what_weft_wrote_into_a_folder_of_tables_is_not_its_data(finished: Path, tmp_path: Path, ending: str) -> None:
+    """As after `cd texts && weft train .`, whose runs lie among the tables."""
+    root = tmp_path / "texts"
+    root.mkdir()
+    table = pa.table({"text": [f"a text of number {row}" for row in range(20)], "label": ["odd", "even"] * 10})
+    store = {".csv": store_csv, ".parquet": pq.write_table, ".tar": store_tar}[ending]
+    store(table, root / f"train{ending}")
+    before = open_source(str(root), SourceConfig()).fingerprint
+    shutil.copytree(finished, root / "runs" / "texts-mlp")
+    store(table.slice(0, 5), root / "runs" / "texts-mlp" / f"predictions{ending}")
+    store(table.slice(0, 5), claim(root / f"answers{ending}"))
+    assert open_source(str(root), SourceConfig()).fingerprint == before
+
+
+def store_tar(table: pa.Table, path: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        for number, row in enumerate(table.to_pylist()):
+            for suffix, content in (("txt", row["text"]), ("cls", row["label"])):
+                member = tarfile.TarInfo(f"{number}.{suffix}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content.encode()))
 
 
 def test_files_that_are_only_named_like_those_of_weft_hide_no_class(tmp_path: Path) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from weft import machine
 from weft.errors import WeftError
 
 _under_way: set[int] = set()  # writes that have begun and not ended, by the number of their object
@@ -28,10 +31,12 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file at `path`, atomically and durably."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with explained(path, aside):
-        with aside.open("wb") as file:
+        aside.unlink(missing_ok=True)  # of a process that had our number, or a link that leads to another file
+        with aside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        note(path, content)
         aside.replace(path)
         sync_folder(path.parent)
 
@@ -40,6 +45,24 @@ def write_json(path: Path, content: Any) -> None:
     """Replace the JSON file at `path`, atomically and durably."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     write_bytes(path, text.encode("utf-8", "backslashreplace"))  # as JSON writes halves of characters, of file names
+
+
+def user_path(name: str | Path) -> Path:
+    """A path as the user writes it, where `~` and `~somebody` stand for home folders."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:
+        raise WeftError(
+            f"{name}: no home folder is known for this user; write the path out, or ./{name} for a file of this name"
+        ) from error
+
+
+def cache_folder() -> Path:
+    """Where what is slow to make is kept: $WEFT_CACHE, or .cache/weft in the home folder."""
+    try:
+        return Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
+    except RuntimeError as error:
+        raise WeftError("this user has no home folder for the cache; set WEFT_CACHE to a folder for it") from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -89,15 +112,21 @@ class Damaged(WeftError):
 def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     """The content of a file, which must be a plain one and no longer than `limit`."""
     try:
-        if path.exists() and not path.is_file():
-            raise Damaged(f"{path} is not a plain file; remove it, or restore the file that was there")
+        require_plain(path)
         with path.open("rb") as file:
-            content = file.read(limit + 1)
+            size = os.fstat(file.fileno()).st_size
+            content = file.read(size + 1) if size <= limit else b""
     except OSError as error:
         raise Damaged(f"cannot read {path}: {error.strerror}; give a file that can be read") from error
-    if len(content) > limit:
+    if max(size, len(content)) > limit:
         raise Damaged(f"{path} has more than the {limit >> 20} MiB that such a file may have; restore it")
     return content
+
+
+def require_plain(path: Path) -> None:
+    """Refuse a pipe or a device, to open or to read which may never end."""
+    if path.exists() and not path.is_file():
+        raise Damaged(f"{path} is not a plain file; remove it, or restore the file that was there")
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
@@ -173,6 +202,7 @@ def brief(error: BaseException) -> str:
 # ---- Folders belong to the user: what in them weft wrote, and may therefore replace, delete, and not take for data.
 
 MARK, WHOLE = ".weft", "."
+NOTED = re.compile(r"(.+)\t([0-9a-f]{32})")  # a line of the mark: a name, and the digest of what was written under it
 RUN, STUDY = "run.yaml", "study.json"
 PAGES = ("report.html", "tuning.html")  # of a study, and of a search
 LOCK = ".lock"  # of a run or a study
@@ -203,18 +233,46 @@ def is_study(folder: Path) -> bool:
 
 def written(folder: Path) -> set[str]:
     """The names that a folder's mark holds."""
+    return set(claims(folder))
+
+
+def claims(folder: Path) -> dict[str, set[str]]:
+    """The same, and for each name the digests of what weft has written under it, where they are known."""
     try:
+        require_plain(folder / MARK)
         with (folder / MARK).open("rb") as file:
-            return set(file.read(1 << 20).decode(errors="replace").splitlines())
-    except OSError:
-        return set()
+            lines = file.read(1 << 20).decode(errors="replace").splitlines()
+    except (OSError, Damaged):
+        return {}
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        noted = NOTED.fullmatch(line)
+        found.setdefault(noted[1] if noted else line, set()).update([noted[2]] if noted else [])
+    return found
+
+
+def note(path: Path, content: bytes) -> None:
+    """Keep the digest of what is written under a claimed name: what is found there later may be someone else's."""
+    known = claims(path.parent).get(path.name)
+    digest = blake2b(content, digest_size=16).hexdigest()
+    if known is not None and digest not in known:
+        with machine.open_own(path.parent / MARK) as file:
+            file.write(f"{path.name}\t{digest}\n")
+
+
+def is_changed(path: Path, known: set[str]) -> bool:
+    """Whether a file is none of those that weft has written under its name; where these are not known, it is not."""
+    if path.is_symlink() or not known or not path.is_file():
+        return path.is_symlink()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: blake2b(digest_size=16)).hexdigest() not in known
 
 
 def mark(folder: Path, name: str = WHOLE) -> None:
     """Note that weft writes the file `name` into a folder, or that the whole of it is weft's."""
     folder.mkdir(parents=True, exist_ok=True)
     if name not in written(folder):
-        with (folder / MARK).open("a", encoding="utf-8") as file:
+        with machine.open_own(folder / MARK) as file:
             file.write(f"{name}\n")
 
 
@@ -230,8 +288,12 @@ def require_output(folder: Path, flag: str = "--output") -> None:
 
 def claim(path: Path, remedy: str = "move it away") -> Path:
     """The path, for writing a file that is new or that weft wrote before; others' files are refused."""
-    own = written(path.parent)
-    if path.name in own or (path.name in PAGES and (WHOLE in own or is_study(path.parent))):
+    own = claims(path.parent)
+    if path.name in PAGES and (WHOLE in own or is_study(path.parent)):
+        return path
+    if path.name in own:
+        if is_changed(path, own[path.name]):
+            raise WeftError(f"{path} is not what weft wrote there; {remedy}")
         return path
     if path.exists() or path.is_symlink():
         raise WeftError(f"{path} exists and weft did not write it; {remedy}")
@@ -257,9 +319,10 @@ def holds_own_weights(weights: Path) -> bool:
     from safetensors import SafetensorError, safe_open
 
     try:
+        require_plain(weights)
         with safe_open(weights, framework="pt") as file:
             metadata = file.metadata() or {}
-    except (SafetensorError, OSError):
+    except (SafetensorError, OSError, Damaged):
         return False
     return METADATA in metadata or metadata.get("writer") == WRITTEN["writer"]
 

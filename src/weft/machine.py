@@ -13,6 +13,7 @@ import gc
 import os
 import platform
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -216,6 +217,25 @@ def _mallopt(settings: dict[int, int]) -> bool:
         return False
 
 
+# Files
+
+
+def open_own(path: Path) -> IO[str]:
+    """A file of weft's own, made if it is not there, for reading and appending.
+
+    A link or a pipe in its place is refused: it may lead to a file of someone else.
+    """
+    plain = "remove what stands there, which is no plain file"
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    if path.is_symlink():  # Windows knows no O_NOFOLLOW
+        raise OSError(errno.ELOOP, plain, str(path))
+    number = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, plain, str(path))
+    return os.fdopen(number, "a+", encoding="utf-8", newline="", errors="backslashreplace")
+
+
 # Locks
 
 
@@ -237,13 +257,17 @@ def held_locks() -> set[int] | None:
 class Lock:
     """A file that one process holds at a time; the system frees it when its holder ends, however that happens.
 
-    flock(2) where there is one, msvcrt on Windows, else a file that holds its owner's number. Nothing is deleted, and
-    what stands in the file is left alone.
+    flock(2) where there is one, msvcrt on Windows, else (also on file systems without flock) a file that holds its
+    owner's number. Nothing but that is deleted, and what stands in the file is left alone.
     """
+
+    TAKEN = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})  # flock's words for "another has it"
+    WRITTEN = 10.0  # seconds after which an owner that has not written its number has died
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: IO[str] | None = None
+        self._owned = False
 
     def acquire(self, wait: float = 0.0) -> Self:
         """Take the lock, waiting up to `wait` seconds for it; `Busy` when another process still has it."""
@@ -267,8 +291,9 @@ class Lock:
         if self._file is not None:
             self._file.close()
             self._file = None
-            if fcntl is None and sys.platform != "win32":
-                self._owner.unlink(missing_ok=True)
+        if self._owned:
+            self._owned = False
+            self._owner.unlink(missing_ok=True)
 
     def is_busy(self) -> bool:
         """Whether another process has the lock, whose file is there; to see that, it is taken for a moment."""
@@ -289,22 +314,19 @@ class Lock:
     def _try(self) -> bool:
         if self._file is not None:
             raise Busy(str(self.path))
-        file = self.path.open("a+")
+        self._file = open_own(self.path)
+        taken = False
         try:
-            taken = self._take(file)
-        except BaseException:
-            file.close()
-            raise
-        if not taken or not self._still_there(file):
-            file.close()
-            return False
-        self._file = file
-        return True
+            taken = self._take(self._file) and self._still_there(self._file)
+        finally:
+            if not taken:
+                self.release()
+        return taken
 
     def _still_there(self, file: IO[str]) -> bool:
         """Whether the file that was locked is the one that others find: its last holder may have removed it."""
         try:
-            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+            return os.path.samestat(os.fstat(file.fileno()), self.path.lstat())
         except OSError:
             return False
 
@@ -312,8 +334,8 @@ class Lock:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return False
+            except OSError as error:
+                return False if error.errno in self.TAKEN else self._own()
             return True
         if sys.platform == "win32":
             import msvcrt
@@ -331,12 +353,22 @@ class Lock:
         for _ in range(2):
             try:
                 with self._owner.open("x") as file:
+                    self._owned = True
                     file.write(str(os.getpid()))
                 return True
             except FileExistsError:
-                if is_running(int("".join(_words(self._owner)) or 0)):
+                if self._owner_lives():
                     return False
                 self._owner.unlink(missing_ok=True)
+        return False
+
+    def _owner_lives(self) -> bool:
+        """Whether the owner's process is there; one that has made its file a moment ago may still write its number."""
+        number = "".join(_words(self._owner))
+        if number.isdecimal():
+            return is_running(int(number))
+        with suppress(FileNotFoundError):
+            return time.time() - self._owner.lstat().st_mtime < self.WRITTEN
         return False
 
     def __enter__(self) -> Self:
@@ -383,12 +415,20 @@ def born(process: int) -> str:
     return "" if words[0] == "Z" else words[19]
 
 
-def ends_with_parent(number: int = signal.SIGTERM) -> bool:
-    """Have the system send this process a signal when its parent dies; False where it cannot."""
-    try:
-        return int(ctypes.CDLL(None).prctl(1, int(number))) == 0  # PR_SET_PDEATHSIG, of Linux
-    except (OSError, TypeError, AttributeError):
-        return False
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # the signal that none survives; Windows has one for all
+
+
+def ends_with_parent(number: int = signal.SIGTERM, parent: int | None = None) -> bool:
+    """Have the system send this process a signal when its parent dies; False where it cannot.
+
+    Where the `parent`, given by its number, has died before, this process ends at once.
+    """
+    done = False
+    with suppress(OSError, TypeError, AttributeError):
+        done = int(ctypes.CDLL(None).prctl(1, int(number))) == 0  # PR_SET_PDEATHSIG, of Linux
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+    return done
 
 
 MEANINGS = {

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from weft import machine
+from weft.terminal import for_stream
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
 FROM_KERNEL = 0x80  # si_code of a signal that the terminal sent, to the child as well
@@ -50,9 +51,7 @@ def supervise(explain: Callable[[int, Path | None], str]) -> None:
         return
     if child:
         watch(child, explain)
-    machine.ends_with_parent(signal.SIGKILL)
-    if os.getppid() != parent:  # it died before it could be watched
-        os._exit(1)
+    machine.ends_with_parent(machine.KILL, parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -75,5 +74,5 @@ def finish(code: int, explain: Callable[[int, Path | None], str]) -> NoReturn:
         name = _concern[:].partition(b"\0")[0]
         sentence = explain(code, Path(os.fsdecode(name)) if name else None)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
-            print("weft: " + sentence, file=sys.stderr, flush=True)
+            print("weft: " + for_stream(sentence, sys.stderr), file=sys.stderr, flush=True)
     os._exit(1 if code < 0 else code)

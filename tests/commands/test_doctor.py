@@ -42,6 +42,16 @@ def test_it_is_json_for_programs_and_writes_nothing(capsys: pytest.CaptureFixtur
     assert not list(quick.iterdir())
 
 
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["text", "JSON"])
+def test_it_shows_no_secret(
+    flags: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_TOKEN", "opensesameopensesame")
+    dispatch(["doctor", *flags])
+    said = capsys.readouterr().out
+    assert "opensesame" not in said and "WEFT_TOKEN=(set, not shown)" in said
+
+
 def test_it_lists_what_was_tried_before(capsys: pytest.CaptureFixture[str]) -> None:
     rehearsal.try_format("bf16")
     dispatch(["doctor", "--json"])

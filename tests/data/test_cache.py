@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import torch
 
 from weft.data import SourceConfig, TransformConfig, batches, open_source, train_tokenizer
 from weft.data.batch import stores
+from weft.data.read import cache as cache_module
 from weft.data.read.cache import FILLING, Cache, digest
 
 BUILD = """
@@ -85,6 +87,45 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: str):
     built = []
     again = cache.get("ab12", "", lambda: built.append(1) or {"x": torch.arange(100)})
     assert built == [1] and torch.equal(again["x"], torch.arange(100))
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_an_entry_on_a_disk_that_is_only_read_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    Cache(tmp_path).get("ab12", "", lambda: {"x": torch.ones(3)})
+    monkeypatch.setattr(os, "utime", refuse)
+    again = Cache(tmp_path).get("ab12", "", lambda: pytest.fail("it is there"))
+    assert torch.equal(again["x"], torch.ones(3))
+
+
+@pytest.mark.filterwarnings("ignore:the cache")
+def test_a_damaged_entry_that_cannot_be_removed_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "ab12.safetensors").write_bytes(b"damaged")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert torch.equal(Cache(tmp_path).get("ab12", "", lambda: {"x": torch.ones(3)})["x"], torch.ones(3))
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_error_of_the_builder_is_its_own(tmp_path: Path):
+    built = []
+
+    def build() -> Any:
+        built.append(1)
+        raise FileNotFoundError(errno.ENOENT, "a picture is gone")
+
+    with pytest.raises(FileNotFoundError, match="a picture is gone"):
+        Cache(tmp_path).get("ab12", "", build)
+    assert built == [1]
+
+
+def test_what_was_built_and_cannot_be_stored_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cache_module, "save_file", refuse)
+    built = []
+    with pytest.warns(UserWarning, match="cannot be used"):
+        Cache(tmp_path).get("ab12", "", lambda: built.append(1) or {"x": torch.ones(3)})
+    assert built == [1]
 
 
 def test_the_least_recently_used_goes_when_the_limit_is_reached(tmp_path: Path):

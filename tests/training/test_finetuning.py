@@ -9,6 +9,8 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -17,6 +19,8 @@ from networks.small import small
 from training.encoders import LENGTH, configure, make_encoder, tokenizer_of
 from training.runs import assert_same_bits, curve, interrupt, last_checkpoint, sentences, spawn, train
 from training.runs import configure as supervised
+from weft.data import open_source
+from weft.data.config import SourceConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.errors import WeftError
 from weft.networks.base.encoder import folder_digest
@@ -25,7 +29,7 @@ from weft.networks.weights.packages import PACKAGES
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.layers import depth_of, layer_number, layered_groups
-from weft.training.finetuning.prepare import open_finetuning
+from weft.training.finetuning.prepare import open_finetuning, reported
 from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.learnt import remark
@@ -234,6 +238,16 @@ def test_folders_that_cannot_be_started_from(encoder: Path, tmp_path: Path, chan
 def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentence: str) -> None:
     with pytest.raises(WeftError, match=sentence):
         open_finetuning(configure(encoder, **changes)).batches("test")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["in memory", "streamed"])
+def test_only_splits_on_disk_can_be_named_for_the_final_figures(stream: bool, tmp_path: Path) -> None:
+    table = pa.table({"text": [f"film {row}" for row in range(400)], "label": ["good", "bad"] * 200})
+    pq.write_table(table, tmp_path / "all.parquet")
+    source = open_source(str(tmp_path / "all.parquet"), SourceConfig(stream=stream))
+    for name in ("dev", source.splits["test"].origin):
+        with pytest.raises(WeftError, match="there are none"):
+            reported(replace(FinetuneConfig(), test_split=name), source)
 
 
 def test_the_batch_follows_the_rows_where_they_are_few(encoder: Path, tmp_path: Path) -> None:

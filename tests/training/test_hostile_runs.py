@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 import math
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -40,7 +41,8 @@ from weft.training.inference.predictor import Predictor
 from weft.training.inference.verify import verify
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle
-from weft.training.storage.checkpoints import canonical, digest
+from weft.training.storage.checkpoints import CheckpointStore, canonical, digest
+from weft.training.storage.record import read_predictions
 from weft.training.storage.run_folder import LOADER, RunFolder, dump, open_run
 
 VALUES: tuple[Any, ...] = (
@@ -71,6 +73,46 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = configure("mlp", steps=4, checkpoint_every=2, log_every=1, network={"hidden": [4]})
     train(replace(asked, source=str(place / "rows.csv")), place / "run")
     return place / "run"
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def hollow(path: Path) -> None:
+    """A file of a petabyte without a byte on the disk; 16 GiB where the system has no larger ones."""
+    path.touch()
+    try:
+        os.truncate(path, 1 << 50)
+    except OSError:
+        os.truncate(path, 1 << 34)
+
+
+USES = {
+    "predictions.safetensors": lambda run: read_predictions(run),
+    "checkpoints/00000004/state.safetensors": lambda run: CheckpointStore(run / "checkpoints").load(4),
+    "model.safetensors": lambda run: network_from_folder(run),
+}
+
+
+@pytest.mark.parametrize("place", [pipe, device, hollow], ids=lambda place: place.__name__)
+@pytest.mark.parametrize("name", USES)
+def test_what_has_no_end_is_not_read(name: str, place: Callable[[Path], None], run: Path) -> None:
+    (run / name).unlink()
+    place(run / name)
+    with pytest.raises(WeftError, match=(run / name).name if "check" not in name else "checkpoints"):
+        USES[name](run)
+
+
+@pytest.mark.parametrize("place", [pipe, device, hollow], ids=lambda place: place.__name__)
+def test_what_a_lock_says_is_short(place: Callable[[Path], None], run: Path) -> None:
+    (run / ".lock").unlink(missing_ok=True)
+    place(run / ".lock")
+    assert RunFolder(run).phase() == "starting"
 
 
 @pytest.fixture

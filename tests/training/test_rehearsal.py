@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import math
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,6 +89,19 @@ def test_answers_hold_for_one_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"])
+def test_answers_hold_for_the_instructions_that_the_environment_allows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What works without AMX may be an illegal instruction with it."""
+    monkeypatch.setenv(name, "avx2")
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(True))
+    assert rehearsal.try_format("bf16").works
+    monkeypatch.delenv(name)
+    monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(False, why="SIGILL"))
+    assert not rehearsal.try_format("bf16").works
+
+
 def test_convolutions_are_tried_for_networks_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Patches do not overlap: a network of them needs no other layers than products."""
     asked: list[list[str]] = []
@@ -132,13 +148,44 @@ def test_a_trial_that_somebody_ended_is_tried_again(code: int, cache: Path, monk
     assert not list(cache.glob("*"))
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"answer": 3}', '{"answer": {"works": true, "more": 1}}'])
+DAMAGED = ["3", "{}", "null", '{"works": true, "more": 1}', '{"works": true, "ratio": "x"}',
+           '{"works": true, "ratio": NaN}', '{"works": "perhaps"}']  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", *(f'{{"answer": {answer}}}' for answer in DAMAGED)])
 def test_a_damaged_answer_is_asked_for_again(content: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "child", lambda *_: Answer(False, why="no"))
     rehearsal.try_format("fp16")
     (stored,) = cache.glob("*.json")
     stored.write_text(content)
+    assert not rehearsal.remembered()
     assert rehearsal.try_format("fp16").why == "no"
+
+
+@pytest.mark.parametrize("lacking", ["subprocess.Popen", "tempfile.TemporaryFile"])
+def test_where_no_process_can_be_started_that_is_an_answer_of_the_moment(
+    lacking: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, "no more of them")
+
+    monkeypatch.setattr(f"weft.training.run.rehearsal.{lacking}", refuse)
+    answer = rehearsal.try_format("bf16")
+    assert not answer.works and not answer.lasting and "no more of them" in answer.why
+    assert not list(cache.glob("*"))
+
+
+def test_a_trial_runs_no_module_that_lies_beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("random", "signal", "torch"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the data')")
+    monkeypatch.chdir(tmp_path)
+    assert "of the data" not in rehearsal.child(["format", "bf16", "cpu"], 60.0).why
+
+
+def test_a_trial_whose_parent_is_gone_ends_at_once() -> None:
+    words = [sys.executable, "-P", "-m", "weft.training.run.trial", str(os.getpid() + 1), "format", "bf16", "cpu"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 def test_steps_are_timed_in_another_process_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:

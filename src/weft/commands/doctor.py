@@ -20,6 +20,7 @@ SETS = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "
 ARM_SETS = ("asimd", "asimdhp", "sve", "sve2", "bf16", "i8mm")
 USUAL = {"avx512f": 160.0, "avx2": 90.0}  # GFLOP/s of a float32 product on one core of two kinds of cloud machine
 SPEED_SECONDS = 2.0
+SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY")  # in the names of environment variables
 SLOW = 0.5  # of the usual speed: a neighbour is busy, or the clock is throttled
 
 
@@ -73,13 +74,18 @@ def software() -> dict[str, Any]:
         "torch's threads": torch.get_num_threads(),
         "torch's CPU kernels": torch.backends.cpu.get_cpu_capability(),
         "compiler for torch.compile": os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++") or "none",
-        "environment": [f"{name}={value}" for name, value in sorted(os.environ.items()) if telling(name)],
+        "environment": [f"{name}={public(name, value)}" for name, value in sorted(os.environ.items()) if telling(name)],
     }
 
 
 def telling(name: str) -> bool:
     """Environment variables that change what is computed, or how fast."""
-    return name.startswith(("WEFT_", "OMP_", "MKL_", "ONEDNN_", "TORCH_", "CUDA_", "KMP_"))
+    return name.startswith(("WEFT_", "OMP_", "MKL_", "ONEDNN_", "DNNL_", "ATEN_", "TORCH_", "CUDA_", "KMP_"))
+
+
+def public(name: str, value: str) -> str:
+    """What a bug report may say of a variable: of a secret only that it is set."""
+    return "(set, not shown)" if any(word in name for word in SECRETS) else value
 
 
 def hardware() -> dict[str, Any]:

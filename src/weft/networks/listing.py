@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from weft import __version__
+from weft.disk import cache_folder
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 
@@ -39,10 +40,10 @@ _reaches: dict[str, int | None] = {}  # of weft's own mixers: checking a configu
 @cache
 def listing() -> Listing:
     """From the cache, or from the family files if they changed."""
-    with suppress(OSError, ValueError, LookupError, AttributeError, TypeError, RuntimeError, WeftError):
+    with suppress(OSError, ValueError, LookupError, AttributeError, TypeError, WeftError):
         return restored(json.loads(cache_file().read_text()))
     found = collected()
-    with suppress(OSError, RuntimeError):
+    with suppress(OSError, WeftError):
         store(found)
     return found
 
@@ -74,8 +75,7 @@ def collected() -> Listing:
 
 def cache_file() -> Path:
     """One for each place that weft is installed in."""
-    folder = Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
-    return folder / f"networks-{blake2b(str(PACKAGE).encode(), digest_size=4).hexdigest()}.json"
+    return cache_folder() / f"networks-{blake2b(str(PACKAGE).encode(), digest_size=4).hexdigest()}.json"
 
 
 def key() -> list[Any]:

@@ -123,7 +123,7 @@ def test_what_was_started_is_the_real_command_and_another_server_can_stop_it(
 ):
     sources, first = Sources([data]), Processes(tmp_path / "out")
     folder = first.start(sources.find("0/texts/reviews.csv"), "5m", "families")
-    assert sleeping[0][1:4] == ["-m", "weft", "compare"] and sleeping[0][4] == str(data / "texts" / "reviews.csv")
+    assert sleeping[0][1:5] == ["-P", "-m", "weft", "compare"] and sleeping[0][5] == str(data / "texts" / "reviews.csv")
     assert sleeping[0][-2:] == ["--output", str(folder)]
     second = Processes(tmp_path / "out")
     (started,) = second.listed().values()

@@ -66,6 +66,16 @@ def test_noticing_and_ending_have_half_of_the_second_in_which_a_worker_ends(monk
     assert 0.2 <= sum(slept) <= 0.5
 
 
+def test_a_worker_begins_with_no_module_that_lies_beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "socket.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    started = worker.Worker()
+    assert started.call(os.getpid) != os.getpid()
+    started.terminate()
+    started.join(10)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_refusal_is_left_to_the_study_to_say(capfd: pytest.CaptureFixture[str]):
     def refuse() -> None:
         raise WeftError("no such source")

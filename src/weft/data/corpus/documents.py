@@ -15,7 +15,7 @@ from weft.data.read.cache import digest, digest_files
 from weft.data.sources.encoding import encoding_of
 from weft.data.sources.find import read
 from weft.data.sources.table import Shards, Table, join
-from weft.disk import data_files
+from weft.disk import data_files, user_path
 from weft.errors import WeftError, nearest
 
 _HELD_OUT = re.compile(r"(test|t10k|val|dev|eval)", re.IGNORECASE)
@@ -37,7 +37,7 @@ class Documents:
 
 def read_documents(name: str, config: CorpusConfig) -> Documents:
     """All documents of a corpus, in their order; empty ones are left out and counted."""
-    path = Path(name).expanduser()
+    path = user_path(name)
     files = text_files(path)
     texts, files_read, notes = read_files(files, path, config) if files else read_rows(name, config)
     full = [text for text in texts if text.strip()]

@@ -239,14 +239,14 @@ class Opening:
         parts: dict[str, Split] = {}
         if roles.test is None:
             held = self._tested(table, rows, targets)
-            parts["test"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed")
+            parts["test"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed", True)
             rows, targets = rows[~held], targets[~held]
         if roles.validation:
             return parts | {"train": MemorySplit(table, rows, targets, roles.train)}
         held, how = self._cut(table, rows, targets, self.config.val_fraction, "validation")
         self.notes.append(f"{held.sum():,} of {len(rows):,} training rows were held out for validation{how}")
         parts["train"] = MemorySplit(table, rows[~held], targets[~held], f"{roles.train} without validation")
-        parts["validation"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train}{how}")
+        parts["validation"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train}{how}", True)
         return parts
 
     def _require_folds(self, roles: Roles, table: Table | Shards) -> None:
@@ -312,7 +312,7 @@ class Opening:
         parts: dict[str, Split] = {}
         for role in ("train", *shares):
             keep = stream_cut(role, shares, self.config.split_seed, bad)
-            parts[role] = self._streamed(shards, keep, f"{roles.train}, rows drawn by seed")
+            parts[role] = self._streamed(shards, keep, f"{roles.train}, rows drawn by seed", role != "train")
         if "validation" in shares:
             total = len(parts["train"]) + len(parts["validation"])
             self.notes.append(f"{len(parts['validation']):,} of {total:,} training rows were held out for validation")
@@ -324,8 +324,8 @@ class Opening:
             return MemorySplit(table, *self._checked(name, table), name)
         return self._streamed(table, stream_cut("train", {}, self.config.split_seed, self._bad_rows(table)), name)
 
-    def _streamed(self, shards: Shards, keep: Any, origin: str) -> StreamSplit:
-        split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin)
+    def _streamed(self, shards: Shards, keep: Any, origin: str, drawn: bool = False) -> StreamSplit:
+        split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin, drawn)
         if len(split) < self.least:
             raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; add rows, {self._needed()}")
         return split

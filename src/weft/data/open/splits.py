@@ -30,6 +30,7 @@ class MemorySplit:
     rows: Index
     targets: NDArray[Any]  # of the examples, not of the table's rows
     origin: str  # where they come from, in words
+    drawn: bool = False  # whether they were held out of another split, so that none on disk has their name
 
     @property
     def labelled(self) -> bool:
@@ -80,9 +81,11 @@ class StreamSplit:
 
     WINDOW = 8  # blocks whose rows are shuffled together
 
-    def __init__(self, shards: Shards, labels: Labels, modality: Modality, keep: Keep, origin: str) -> None:
+    def __init__(
+        self, shards: Shards, labels: Labels, modality: Modality, keep: Keep, origin: str, drawn: bool = False
+    ) -> None:
         self.shards, self.labels, self.modality = shards, labels, modality
-        self.keep, self.origin = keep, origin
+        self.keep, self.origin, self.drawn = keep, origin, drawn
         self.starts = np.concatenate([[0], np.cumsum(shards.rows)])  # first row of each block
         counts = [len(self._kept(number)) for number in range(len(shards.rows))]
         self.counts = np.array(counts, dtype=np.int64)

@@ -13,7 +13,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from weft.data.config import byte_count
+from weft.disk import cache_folder
 from weft.machine import Lock
 
 Tensors = dict[str, Tensor]
@@ -70,7 +71,7 @@ class Cache:
     """A folder of entries; by default $WEFT_CACHE or ~/.cache/weft, of $WEFT_CACHE_LIMIT (bytes, 500M, 2G) or 10G."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
-        self.folder = folder or Path(os.environ.get("WEFT_CACHE") or Path.home() / ".cache" / "weft")
+        self.folder = folder or cache_folder()
         self.limit = limit if limit is not None else _limit(os.environ.get("WEFT_CACHE_LIMIT", "").strip())
 
     def get(self, key: str, about: str, build: Callable[[], Tensors]) -> Tensors:
@@ -78,17 +79,22 @@ class Cache:
         path = self.folder / f"{key}{_ENDING}"
         if (found := _load(path)) is not None:
             return found
+        building = False
         with FILLING.counted():  # also while somebody else makes it
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with self._lock(key):
                     if (found := _load(path)) is None:  # nobody made it while we waited
+                        building = True
                         found = build()
+                        building = False
                         self._store(path, found, about)
                     return found
-            except OSError as error:
+            except (OSError, SafetensorError) as error:
+                if building:  # its trouble is not that of the cache
+                    raise
                 warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)
-                return build()
+                return build() if found is None else found
 
     def entries(self) -> list[Entry]:
         """All entries, the least recently used first."""
@@ -146,7 +152,7 @@ def _limit(text: str) -> int:
 
 
 def _load(path: Path) -> Tensors | None:
-    """The tensors of an entry, mapped from its file; None if it is not there, or damaged and now removed."""
+    """The tensors of an entry, mapped from its file; None if it is not there, or damaged (and then removed)."""
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
@@ -154,13 +160,14 @@ def _load(path: Path) -> Tensors | None:
     except FileNotFoundError:
         return None
     except (SafetensorError, OSError):
-        path.unlink(missing_ok=True)
-        return None
-    if expected != _checksum(tensors):
-        path.unlink(missing_ok=True)
-        return None
-    os.utime(path)
-    return tensors
+        tensors, expected = {}, ""
+    sound = expected == _checksum(tensors)
+    with suppress(OSError):  # on a disk that is only read, entries serve as they are
+        if sound:
+            os.utime(path)
+        else:
+            path.unlink(missing_ok=True)
+    return tensors if sound else None
 
 
 def _checksum(tensors: Tensors) -> str:

@@ -21,7 +21,7 @@ from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.open.source import Source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform
-from weft.disk import mark, write_bytes
+from weft.disk import mark, user_path, write_bytes
 from weft.errors import WeftError
 
 CELL = 64  # least side of an image on a sheet
@@ -72,7 +72,7 @@ def augment_sheet(source: Source, path: Path, seed: int = 0, columns: int = 12) 
 
 def mark_own(source: Source, path: Path) -> None:
     """Let it be known that a sheet, or a page, inside its own source is no part of it."""
-    root = Path(source.name).expanduser()
+    root = user_path(source.name)
     if root.is_dir() and path.resolve().is_relative_to(root.resolve()):
         mark(path.parent, path.name)
 

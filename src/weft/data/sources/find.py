@@ -23,7 +23,7 @@ from weft.data.sources.parquet import read_parquet
 from weft.data.sources.pydocs import read_pydocs
 from weft.data.sources.table import Reading, Table
 from weft.data.sources.tar import read_tar
-from weft.disk import iterate_data
+from weft.disk import iterate_data, user_path
 from weft.errors import WeftError, nearest
 
 Reader = Callable[[Path, SourceConfig], Reading]
@@ -35,7 +35,7 @@ def read(name: str, config: SourceConfig) -> Reading:
         return EMBEDDED[name]()
     if name.startswith("hub:"):
         return read_hub(name.removeprefix("hub:"), config)
-    path = Path(name).expanduser()
+    path = user_path(name)
     if not _exists(path):
         remedy = f"give a file, a folder, hub:NAME, or one of {', '.join(EMBEDDED)}"
         meant = nearest(name, EMBEDDED) if path.name == name and not path.suffix else ""

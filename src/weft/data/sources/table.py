@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.config import Modality, OnBad
+from weft.disk import data_files
 from weft.errors import WeftError
 
 Inputs = Sequence[Any] | NDArray[Any]
@@ -155,10 +156,11 @@ def leading(splits: dict[str, list[Path]]) -> Path:
 
 
 def regular_files(path: Path, *endings: str) -> list[Path]:
-    """The file itself, or all files of these endings below a folder; no pipes, whose end may never come."""
+    """The file itself, or all files of these endings below a folder but those that weft wrote; no pipes, whose end may
+    never come."""
     if not path.is_dir():
         return [path]
-    found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in endings and file.is_file()]
+    found = [file for file in data_files(path) if file.suffix.lower() in endings and file.is_file()]
     if not found:
         raise WeftError(
             f"{path} holds no regular file ({', '.join(endings)}), only pipes, folders or broken links; give files"

@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from weft.disk import METADATA, parse_object, read_object
+from weft.disk import METADATA, parse_object, read_object, require_plain
 from weft.errors import WeftError
 from weft.networks.weights.hub import download
 from weft.terminal import brief_list
@@ -24,6 +24,13 @@ PICKLES = (".bin", ".pt", ".pth", ".th", ".ckpt")
 INDEX = "model.safetensors.index.json"
 NAMES = ("model.safetensors", "pytorch_model.bin")  # what a folder may hold, the preferred first
 WRAPPERS = ("module.", "_orig_mod.")  # of torch's DataParallel and of torch.compile
+
+
+class TooLarge(WeftError):
+    """A file of weights for which there is no memory."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is too large for the memory of this machine; restore it, or use a larger machine")
 
 
 @dataclass(frozen=True)
@@ -88,11 +95,14 @@ def read_file(path: Path, unsafe_pickle: bool = False) -> Checkpoint:
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    require_plain(path)
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)})") from None
+    except MemoryError as error:
+        raise TooLarge(path) from error
 
 
 def read_npz(path: Path) -> dict[str, Tensor]:

@@ -13,12 +13,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
+from weft.disk import require_plain
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import build
-from weft.networks.weights.files import first_line, read_safetensors
+from weft.networks.weights.files import TooLarge, first_line, read_safetensors
 from weft.nn.initialisation import seeded
 from weft.terminal import brief_list
 
@@ -28,11 +29,14 @@ UNSTORED = 256 << 20  # bytes that a network may compute for itself, such as a t
 
 def header(path: Path) -> dict[str, Shape]:
     """The names and shapes of the tensors in a .safetensors file, read from its first bytes."""
+    require_plain(path)
     try:
         with safe_open(path, framework="pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise WeftError(f"cannot read the weights {path}: {first_line(error)}; restore the file") from None
+    except MemoryError as error:
+        raise TooLarge(path) from error
 
 
 def build_stored(config: NetworkConfig, path: Path, described: Path) -> Network:

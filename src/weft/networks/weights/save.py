@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -81,7 +82,11 @@ def foreign_tensors(network: Network, layout: LayoutName) -> dict[str, Tensor]:
 def write(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
     """Write all or nothing: a file that was there before stays whole until the new one is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
     plain = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    save_file(plain, part, metadata={**WRITTEN, **metadata})
-    part.replace(path)
+    aside.unlink(missing_ok=True)
+    try:
+        save_file(plain, aside, metadata={**WRITTEN, **metadata})
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

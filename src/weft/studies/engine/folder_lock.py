@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from weft.disk import LOCK, MARK, mark
+from weft.disk import LOCK, LOCKS, MARK, mark
 from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.machine import Busy, Lock
 from weft.studies.engine.study import read_study, why_missing
@@ -48,7 +48,7 @@ def held(folder: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             if not is_begun(folder):
-                for name in (LOCK, MARK):
+                for name in (*LOCKS, MARK):
                     (folder / name).unlink(missing_ok=True)
                 for path in missing:
                     path.rmdir()
@@ -57,7 +57,7 @@ def held(folder: Path) -> Iterator[None]:
 
 def is_begun(folder: Path) -> bool:
     """Whether a folder holds anything of a study, or of others."""
-    return folder.is_dir() and not {path.name for path in folder.iterdir()} <= {LOCK, MARK}
+    return folder.is_dir() and not {path.name for path in folder.iterdir()} <= {*LOCKS, MARK}
 
 
 @contextmanager

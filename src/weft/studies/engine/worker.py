@@ -40,7 +40,7 @@ class WorkerDied(Exception):
         self.how = how or machine.death(code)
         super().__init__(f"its process died: {self.how}")
         self.code = code
-        self.cause = "" if code == -signal.SIGKILL else self.how
+        self.cause = "" if code == -machine.KILL else self.how
 
 
 class TaskFailed(Exception):
@@ -63,7 +63,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")  # a fork of a process with OpenMP threads would hang
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs,), daemon=True)
-        with undisturbed(), main_hidden():
+        with safe_path(), undisturbed(), main_hidden():
             self.process.start()
         theirs.close()
 
@@ -109,6 +109,23 @@ def value_of(answer: Answer) -> Any:
     if kind == "done":
         return value
     raise TaskFailed(value, kind == "refused", details, cause)
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Start a process that does not look for the modules that it begins with in the current folder, beside the data.
+
+    Later it has the path of this process.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager
@@ -247,6 +264,6 @@ def cause_of(error: BaseException) -> str:
 def redirect(log: Path) -> None:
     """Let all that this process prints, compiled code included, go to a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
+    with machine.open_own(log) as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

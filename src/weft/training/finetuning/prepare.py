@@ -312,10 +312,11 @@ def reported(config: FinetuneConfig, source: Source) -> str:
     """The split of the run's source that the final figures are on."""
     if config.test_split is None:
         return "test"
-    stored = {found.origin: name for name, found in source.splits.items() if found.labelled and name != "train"}
-    if config.test_split not in stored:  # by the names on disk: what is held out here has none
-        known = ", ".join(origin for origin in stored if not origin.startswith("held out"))
-        raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {known or 'none'}")
+    others = {name: split for name, split in source.splits.items() if name != "train"}
+    stored = {split.origin: name for name, split in others.items() if split.labelled and not split.drawn}
+    if config.test_split not in stored:  # by the names on disk
+        known = ", ".join(stored) or "none"
+        raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {known}")
     return stored[config.test_split]
 
 

@@ -13,6 +13,7 @@ from weft.data.config import EMBEDDED, OnBad
 from weft.data.open.labels import Labels
 from weft.data.open.source import Source, open_for, open_source
 from weft.data.transform.transforms import VectorTransform
+from weft.disk import user_path
 from weft.errors import WeftError, nearest
 from weft.training.config import RunConfig
 from weft.training.finetuning.config import FinetuneConfig
@@ -150,7 +151,7 @@ def role_of(source: Source, split: str | None) -> str:
 
 def require_there(folder: Path, source: str) -> None:
     """Refuse a run whose source is not on this machine, or no longer where it was."""
-    if source not in EMBEDDED and not source.startswith("hub:") and not Path(source).expanduser().exists():
+    if source not in EMBEDDED and not source.startswith("hub:") and not user_path(source).exists():
         raise WeftError(
             f"{folder} has learnt from {source}, which is not here; say where it lies: weft eval {folder} SOURCE"
         )

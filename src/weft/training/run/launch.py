@@ -26,11 +26,12 @@ def launch(folder: Path, processes: int, flags: list[str], began: float | None =
         "OMP_NUM_THREADS": str(max(1, cores // processes)),
         # without it torchrun's restart hangs or fails about every second time (6 of 13 trials; 0 of 12 with it)
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        "PYTHONSAFEPATH": "1",  # modules are not looked for beside the data: as -P, for the ranks too
         **({} if began is None else {BEGAN: repr(time.time() - (time.perf_counter() - began))}),
     }
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     worker = ["-m", "weft", "train", "--resume", str(folder), *flags]
-    command = [sys.executable, *torchrun, f"--max-restarts={RESTARTS}", *worker]
+    command = [sys.executable, "-P", *torchrun, f"--max-restarts={RESTARTS}", *worker]
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
 

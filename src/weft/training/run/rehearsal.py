@@ -3,10 +3,7 @@
 A number format or a compiler may kill the process that tries it: some virtual machines advertise instructions that
 they do not let through. It may also hang, or compute wrong numbers. Here each of these is an answer, "not here", and
 the run goes on in float32. Answers lie in the cache under a digest of the processor, its flags, torch's version and
-what was tried.
-
-    python -m weft.training.run.rehearsal format bf16 cpu [strides]
-    python -m weft.training.run.rehearsal step RUN bf16 eager|compiled cpu THREADS
+what was tried. The process is `training/run/trial.py`.
 """
 
 from __future__ import annotations
@@ -23,16 +20,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from weft import machine
 from weft.data.read.cache import Cache, digest
-from weft.disk import write_json
+from weft.disk import Damaged, read_object, validated, write_json
 from weft.errors import WeftError
 from weft.training.run.distributed import AUTOCAST, Precision
 
@@ -43,12 +41,14 @@ ROUNDS, STEPS = 3, 4  # rounds, and steps of each form in a round, after one to 
 LIMITS = {"format": 60.0, "eager": 300.0, "compiled": 900.0}  # seconds that a child may take
 TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats have 8 and 11 bits of fraction
 PREFIX = "tried-"  # of the files in the cache
+LONGEST = 1 << 20  # bytes of such a file
 WAY = 2  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
+KERNELS = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")  # in the environment, bound instructions
 STRIDES = "strides"  # the word for networks that have convolutions with a stride
 TIMES = 8  # that memory is asked for what was left in it, where it cannot be spoilt: once in forty nothing showed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
 class Answer:
     """How a trial ended. `ratio` is the time of a step (or product) in this form to that in eager float32."""
 
@@ -116,8 +116,8 @@ def ask(words: list[str], limit: float, about: Any = None, remember: bool = True
     if not remember:
         return child(words, limit)
     stored = Cache().folder / f"{PREFIX}{digest(json.dumps([identity(), about or words], sort_keys=True))}.json"
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        return Answer(**json.loads(stored.read_text())["answer"])
+    with contextlib.suppress(Damaged):
+        return answer_in(read_object(stored, LONGEST).get("answer"))
     if within <= 0:
         return Answer(False, why="no time was left to try it", lasting=False)
     answer = child(words, limit) if within >= limit else child(words, within, False)
@@ -129,20 +129,26 @@ def ask(words: list[str], limit: float, about: Any = None, remember: bool = True
     return answer
 
 
+def answer_in(values: Any) -> Answer:
+    """The answer that stored or printed values are; `Damaged` where they are none."""
+    return cast(Answer, validated(Answer, values, "the answer of a trial"))
+
+
 def identity() -> dict[str, Any]:
-    """What an answer holds for: this kind of processor, this torch, and this way of trying."""
+    """What an answer holds for: this processor, the part of it that may be used, this torch, this way of trying."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     cpu, flags = machine.cpu_model(), machine.cpu_flags()
-    return {"cpu": cpu, "flags": flags, "gpu": gpu, "torch": torch.__version__, "way": WAY}
+    allowed = {name: os.environ[name] for name in KERNELS if os.environ.get(name)}
+    return {"cpu": cpu, "flags": flags, "allowed": allowed, "gpu": gpu, "torch": torch.__version__, "way": WAY}
 
 
 def remembered() -> list[str]:
     """The answers kept for this machine, a sentence each, with the day."""
     found = []
     for path in sorted(Cache().folder.glob(f"{PREFIX}*.json")):
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            content = json.loads(path.read_text())
-            answer, tried = Answer(**content["answer"]), content["tried"]
+        with contextlib.suppress(OSError, Damaged, TypeError, KeyError):
+            content = read_object(path, LONGEST)
+            answer, tried = answer_in(content["answer"]), content["tried"]
             what = " ".join(str(word) for word in tried if isinstance(word, str))
             if content["machine"] == json.loads(json.dumps(identity())):
                 day = time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
@@ -151,9 +157,16 @@ def remembered() -> list[str]:
 
 
 def child(words: list[str], limit: float, lasting: bool = True) -> Answer:
-    """Run this module in a process of its own; whatever happens to that is an answer, and that it took longer than the
+    """Try something in a process of its own; whatever happens to that is an answer, and that it took longer than the
     `limit` a `lasting` one or not."""
-    command = [sys.executable, "-m", "weft.training.run.rehearsal", *words]
+    try:
+        return answered(words, limit, lasting)
+    except OSError as error:  # no room for its output, or no further process
+        return Answer(False, why=f"it could not be tried: {error.strerror or error}", lasting=False)
+
+
+def answered(words: list[str], limit: float, lasting: bool) -> Answer:
+    command = [sys.executable, "-P", "-m", "weft.training.run.trial", str(os.getpid()), *words]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
@@ -171,29 +184,28 @@ def child(words: list[str], limit: float, lasting: bool = True) -> Answer:
 def stop(process: subprocess.Popen[bytes]) -> None:
     """End a child and what it has started (compilers start workers)."""
     with contextlib.suppress(OSError, AttributeError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, machine.KILL)
     process.kill()
     process.wait()
 
 
 def reply(code: int, output: str, errors: str) -> Answer:
     if code < 0:
-        ended = -code in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+        ended = -code in (machine.KILL, signal.SIGTERM, signal.SIGINT)
         return Answer(False, why=f"a trial of it died by {machine.death(code)}", lasting=not ended)
     if code > 0:
         return Answer(False, why=(errors.strip().splitlines() or ["a trial of it failed"])[-1][:200], lasting=False)
     try:
-        return Answer(**json.loads(output.strip().splitlines()[-1]))
-    except (ValueError, TypeError, IndexError):
+        return answer_in(json.loads(output.strip().splitlines()[-1]))
+    except (ValueError, IndexError, Damaged):
         return Answer(False, why="a trial of it gave no answer")
 
 
 # In the child
 
 
-def main(words: list[str]) -> Answer:
-    if hasattr(signal, "SIGKILL"):
-        machine.ends_with_parent(signal.SIGKILL)
+def attempt(words: list[str]) -> Answer:
+    """The answer to what `child` was asked."""
     if words[0] == "format":
         return format_answer(cast(Precision, words[1]), torch.device(words[2]), STRIDES in words)
     folder, precision, form, device, threads = words[1:]
@@ -320,7 +332,3 @@ def first_loss(run: Run, precision: Precision) -> float:
         group["lr"] = 0.0
     loss, _, _ = update(run, run.train[0], 0, scaling_for(precision))
     return float(loss)
-
-
-if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(main(sys.argv[1:]))))

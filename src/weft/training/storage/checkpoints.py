@@ -21,6 +21,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from weft import machine
 from weft.disk import Damaged, brief, explained, read_bytes, sync_folder
 from weft.errors import WeftError
 from weft.training.storage.run_folder import CHECKPOINT, MANIFEST, TENSORS, checkpoint_folders, discard_checkpoint
@@ -54,6 +55,8 @@ class CheckpointStore:
         aside = self.folder / f".{final.name}.writing"
         discard_checkpoint(aside)
         with explained(final, aside, discard_checkpoint):
+            if aside.is_symlink():  # to a folder of someone else
+                aside.unlink()
             aside.mkdir(exist_ok=True)
             content = safetensors.torch.save(checkpoint.tensors)
             write_through(aside / TENSORS, content)
@@ -68,7 +71,7 @@ class CheckpointStore:
         """The checkpoint of `step`, after checking every byte; raises `Damaged`."""
         path = self._path(step)
         try:
-            content = (path / TENSORS).read_bytes()
+            content = read_bytes(path / TENSORS, machine.memory_total())
             written = read_bytes(path / MANIFEST)
             numbers = json.loads(written)["numbers"]
             if written == manifest(step, numbers, content) and isinstance(numbers, dict):

@@ -6,16 +6,18 @@ events that its checkpoint had seen and writes the rest again.
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from weft import machine
 from weft.disk import Damaged, parse_object, validated, write_bytes
 from weft.errors import WeftError
 from weft.terminal import CsvWriter
@@ -84,7 +86,8 @@ class Journal:
         if folder is not None:
             events = cut_back(folder / "metrics.jsonl", keep)
             self.count = len(events)
-            self._file = (folder / "metrics.jsonl").open("a")
+            with refusals_explained(folder / "metrics.jsonl"):
+                self._file = machine.open_own(folder / "metrics.jsonl")
             self._write_summary(events)
 
     def add(self, event: Event) -> None:
@@ -96,7 +99,9 @@ class Journal:
             self._file.write(json.dumps(event) + "\n")
             self._file.flush()
         if event["kind"] == "evaluation":
-            self._write_rows([[event.get(name) for name in SUMMARY]], "a")
+            path = self.folder / "summary.csv"
+            with refusals_explained(path), machine.open_own(path) as file:
+                file.write(csv_lines([[event.get(name) for name in SUMMARY]]))
         if self._board is not None:
             self._draw(event)
 
@@ -108,16 +113,9 @@ class Journal:
             self._board.close()
 
     def _write_summary(self, events: list[Event]) -> None:
-        rows = [[event.get(name) for name in SUMMARY] for event in events if event["kind"] == "evaluation"]
-        self._write_rows([list(SUMMARY), *rows], "w")
-
-    def _write_rows(self, rows: list[list[Any]], mode: Literal["a", "w"]) -> None:
         assert self.folder is not None
-        path = self.folder / "summary.csv"
-        with refusals_explained(path), path.open(mode, newline="") as file:
-            writer = CsvWriter(file)
-            for row in rows:
-                writer.row(row)
+        rows = [[event.get(name) for name in SUMMARY] for event in events if event["kind"] == "evaluation"]
+        write_bytes(self.folder / "summary.csv", csv_lines([list(SUMMARY), *rows]).encode())
 
     def _draw(self, event: Event) -> None:
         for name, value in event.items():
@@ -128,17 +126,31 @@ class Journal:
                     self._board.add_scalar(f"{name}/{layer}", norm, event["step"])
 
 
+def csv_lines(rows: list[list[Any]]) -> str:
+    """Rows as the lines of a CSV file."""
+    lines = io.StringIO()
+    writer = CsvWriter(lines)
+    for row in rows:
+        writer.row(row)
+    return lines.getvalue()
+
+
 def cut_back(path: Path, keep: int) -> list[Event]:
     """The first `keep` events of a metrics.jsonl, which then holds no others; a kill leaves the old or the new file."""
     events = read_events(path)[:keep]
     content = "".join(json.dumps(event) + "\n" for event in events).encode()
-    if not path.is_file() or path.read_bytes() != content:
+    if path.is_symlink() or not path.is_file() or not holds(path, content):
         write_bytes(path, content)
     if len(events) < keep:
         warnings.warn(
             f"{path} has lost {keep - len(events)} points of the curve; training is not affected", stacklevel=2
         )
     return events
+
+
+def holds(path: Path, content: bytes) -> bool:
+    """Whether a file has this content."""
+    return path.stat().st_size == len(content) and path.read_bytes() == content
 
 
 @contextmanager

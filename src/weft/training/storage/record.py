@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from weft import __version__, machine
-from weft.disk import Damaged, brief, read_object, validated, write_bytes
+from weft.disk import Damaged, brief, read_bytes, read_object, validated, write_bytes
 from weft.training.config import to_dict
 from weft.training.storage.metrics_log import Count, Number, read_events
 
@@ -236,8 +236,8 @@ def write_predictions(folder: Path, content: Predictions) -> None:
 def read_predictions(folder: Path, names: Sequence[str] = NAMES) -> Predictions:
     """The predictions of a run folder; a run that is judged otherwise keeps a number an example under other `names`."""
     try:
-        found = load((folder / FILE).read_bytes())
-    except (OSError, ValueError, SafetensorError) as error:
+        found = load(read_bytes(folder / FILE))
+    except (Damaged, ValueError, SafetensorError) as error:
         raise Damaged(
             f"{folder / FILE} cannot be read ({brief(error)}); run `weft train` again for this row"
         ) from error

@@ -21,7 +21,7 @@ import yaml
 
 from weft import __version__
 from weft.data.config import EMBEDDED
-from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, read_text, strangers, write_bytes, write_json
+from weft.disk import LOCK, LOCKS, RUN, Damaged, discard, read_text, strangers, user_path, write_bytes, write_json
 from weft.errors import WeftError
 from weft.machine import Busy, Lock
 from weft.networks.config import CARRIED
@@ -41,6 +41,7 @@ EARLY = (RUN, *LOCKS, "preprocessor_config.json", "tokenizer.json", "tokenizer_c
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 LIMIT, DEPTH = 1 << 20, 32  # bytes and levels of a YAML file, far beyond any real configuration
+NOTE = 1000  # bytes of what a process says it does
 FORMAT = 1  # of the folder; raised when an older weft could not read a newer one
 
 
@@ -134,8 +135,8 @@ class RunFolder:
     def phase(self) -> str:
         """What the process that holds the run is doing, or was doing when it ended: its lock says so."""
         try:
-            doing = (self.path / LOCK).read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
+            doing = read_text(self.path / LOCK, NOTE).strip()
+        except Damaged:
             doing = ""
         if doing != TRAINING:
             return doing or "starting"
@@ -151,7 +152,8 @@ class RunFolder:
 
     def is_busy(self) -> bool:
         """Whether a process trains in the folder."""
-        if not (self.path / LOCK).exists():  # to ask leaves no file behind, in a folder of someone else's least of all
+        lock = self.path / LOCK
+        if lock.is_symlink() or not lock.is_file():  # to ask leaves no file behind, in others' folders least of all
             return False
         try:
             self.lock().release()
@@ -207,7 +209,7 @@ def name_for(source: str) -> str:
     if source in EMBEDDED:
         return source
     hub = source.startswith("hub:")
-    place = source if hub else str(Path(source).expanduser().resolve())
+    place = source if hub else str(user_path(source).resolve())
     readable = source.removeprefix("hub:") if hub else Path(place).name
     safe = "".join(letter if letter.isalnum() or letter in "-_+." else "-" for letter in readable)[:60]
     return f"{safe.lstrip('.') or 'source'}-{blake2b(place.encode(errors='replace'), digest_size=3).hexdigest()}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from weft.data.open.source import ROLES, Source, open_unlabelled
 from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import digest
 from weft.data.sources.table import Inputs, Table
+from weft.disk import user_path
 from weft.errors import WeftError, nearest
 from weft.terminal import brief_list
 from weft.training.config import RunConfig, TeachingConfig
@@ -104,7 +104,7 @@ def unlabelled(asked: TeachingConfig, source: Source, config: RunConfig) -> tupl
         raise WeftError(
             f"--unlabelled {asked.unlabelled} is a split that the run itself uses; give another split, or a path"
         )
-    if not Path(asked.unlabelled).expanduser().exists():
+    if not user_path(asked.unlabelled).exists():
         further = f"its further splits are {brief_list(own)}" if own else "it has no further splits"
         meant = nearest(asked.unlabelled, own)
         raise WeftError(

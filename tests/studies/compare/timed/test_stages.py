@@ -14,7 +14,7 @@ import pytest
 from data.made import encoded
 from studies.fabricated import asked, facts, finish, make_study
 from weft.data.config import TransformConfig
-from weft.errors import WeftError
+from weft.errors import WeftError, WorkFailed
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
@@ -27,7 +27,7 @@ from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
-from weft.studies.compare.timed.stages import without_late
+from weft.studies.compare.timed.stages import fixed_runs, without_late
 from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine.runner import Pool, run_jobs
@@ -212,6 +212,52 @@ def test_a_late_candidate_is_left_out_and_the_full_runs_of_the_others_stay(tmp_p
     assert [c.name for c in without_late(session, several, {"rcnn"}, 4)] == ["mlp", "vit", "gmlp"]
     assert "rcnn" in session.state.story[-1][1] and session.study.story == session.state.story
     assert without_late(session, several, {"mlp", "vit", "rcnn"}, 4) == []
+
+
+def timing(answers: list[Any], folder: Path) -> Session:
+    """A comparison whose workers give these answers when they time the steps of its two candidates."""
+    session = under_way(900.0, 1.0, folder)
+    candidates = [Candidate("mlp", "mlp", "mlp"), Candidate("gmlp", "gmlp", "gmlp_nano_p4_32")]
+    session.learnt, session.study = candidates, replace(session.study, candidates=candidates)
+    session.state.paces.clear()
+    session.pool.each = lambda task, arguments: answers  # type: ignore[method-assign]
+    return session
+
+
+def test_candidates_that_all_die_while_they_are_timed_end_the_comparison_with_the_cause(tmp_path: Path):
+    death = WorkFailed("timing a step failed: its process died: SIGILL")
+    session = timing([death, death], tmp_path)
+    with pytest.raises(WorkFailed, match=r"no candidate .*\(mlp, gmlp\).*SIGILL") as failed:
+        members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
+    assert failed.value.code == 1
+
+
+def test_candidates_that_are_all_refused_are_bad_input(tmp_path: Path):
+    session = timing([WeftError("too large"), WeftError("too large")], tmp_path)
+    with pytest.raises(WeftError, match="the lines above") as refused:
+        members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
+    assert refused.value.code == 2
+
+
+def test_a_candidate_that_dies_while_it_is_timed_is_left_out_with_the_cause(tmp_path: Path):
+    session = timing([WorkFailed("timing a step failed: its process died: SIGILL"), (0.01, 0.05, 0.1)], tmp_path)
+    members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
+    assert session.names == {"gmlp"} and "left out: mlp: " in session.state.story[0][1]
+    assert "SIGILL" in session.state.story[0][1]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["failed", "late"])
+def test_a_baseline_that_fails_is_missing_and_one_without_time_is_told(
+    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = under_way(900.0, 1.0, tmp_path)
+    baseline = Candidate("baseline", "hog+logistic", "baseline")
+    monkeypatch.setattr(Session, "run", lambda self, jobs, stage: jobs if late else [])
+    jobs = fixed_runs(session, [baseline])
+    assert bool(jobs) is not late
+    assert [sentence for _, sentence in session.state.story] == (
+        ["left out: baseline: there is no time for it; the same command with more --time"] if late else []
+    )
 
 
 def test_times_in_words():

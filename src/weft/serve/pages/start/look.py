@@ -1,4 +1,4 @@
-"""A look at a source in a process of its own: `python -m weft.serve.pages.start.look SOURCE FOLDER`.
+"""A look at a source in a process of its own: `python -P -m weft.serve.pages.start.look PARENT SOURCE FOLDER`.
 
 Writes look.json into the folder, and sheet.png where the source holds pictures. Whatever the source does to the
 process, the server lives on.
@@ -6,7 +6,6 @@ process, the server lives on.
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ FILE, SHEET = "look.json", "sheet.png"
 SAMPLES, LETTERS, BAD, CLASSES = 6, 300, 20, 200
 
 
-def main(source: str, folder: Path) -> None:
+def main(parent: int, source: str, folder: Path) -> None:
     """Look, and write down what was seen or why nothing was."""
-    machine.ends_with_parent(signal.SIGKILL)
+    machine.ends_with_parent(machine.KILL, parent)
     try:
         found = looked_at(source, folder)
     except WeftError as error:
@@ -75,4 +74,4 @@ def samples_of(source: Any) -> list[dict[str, str]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

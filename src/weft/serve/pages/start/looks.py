@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,7 @@ class Looks:
         folder = Path(self._place.name) / blake2b(place.source.encode(errors="replace"), digest_size=8).hexdigest()
         folder.mkdir(exist_ok=True)
         (folder / FILE).unlink(missing_ok=True)
-        command = [sys.executable, "-m", "weft.serve.pages.start.look", place.source, str(folder)]
+        module = "weft.serve.pages.start.look"
+        command = [sys.executable, "-P", "-m", module, str(os.getpid()), place.source, str(folder)]
         quiet: Any = subprocess.DEVNULL
         self._looks[place.source] = Look(folder, subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet))

@@ -72,9 +72,9 @@ class Processes:
             folder = self.folder / name_for(place.source)
             require_output(folder)
             mark(folder)
-            command = [sys.executable, "-m", "weft", "compare", place.source, "--time", time, "--models", models,
+            command = [sys.executable, "-P", "-m", "weft", "compare", place.source, "--time", time, "--models", models,
                        "--output", str(folder)]  # fmt: skip
-            with (folder / LOG).open("ab") as log:
+            with machine.open_own(folder / LOG) as log:
                 process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
                     start_new_session=True,

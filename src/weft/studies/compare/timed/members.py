@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.errors import WeftError
+from weft.errors import WeftError, WorkFailed
 from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed.clock import in_words
 from weft.studies.compare.timed.layout import Stages
@@ -95,11 +95,24 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
         (run_config(session.asked, setting.candidate, 0, rows), session.pool.threads, duration)
         for setting in wanted.values()
     ]
+    trouble: dict[str, WeftError] = {}
+    usual = {session.usual(candidate).size for candidate in session.learnt}
     for size, answer in zip(wanted, session.pool.each(tasks.pace, arguments), strict=True):
         if isinstance(answer, WeftError):
             session.tell(f"left out: {wanted[size].candidate.name}: {answer}")
-            if any(session.usual(candidate).size == size for candidate in session.learnt):
-                session.without({wanted[size].candidate.name})
+            if size in usual:
+                trouble[wanted[size].candidate.name] = answer
         else:
             state.paces[size] = Pace(*answer)
     session.save()
+    leave_out(session, trouble)
+
+
+def leave_out(session: Session, trouble: dict[str, WeftError]) -> None:
+    """Go on without the candidates that cannot be trained here; where none can and processes died, that is a failure
+    of the work rather than of what was asked for."""
+    deaths = [error for error in trouble.values() if isinstance(error, WorkFailed)]
+    if deaths and session.names <= trouble.keys():
+        names = ", ".join(trouble)
+        raise WorkFailed(f"stopped: no candidate can be trained here ({names}); the last one: {deaths[-1]}")
+    session.without(set(trouble))

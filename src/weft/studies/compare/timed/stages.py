@@ -102,12 +102,16 @@ def full_runs(session: Session, stages: Stages) -> None:
 
 
 def fixed_runs(session: Session, candidates: list[Candidate]) -> list[Job]:
-    """The runs of candidates that no seed changes; with more time they may learn from more rows."""
+    """The runs of candidates that no seed changes; with more time they may learn from more rows.
+
+    Those that fail stay among them, so that the comparison lacks them in the end.
+    """
     jobs = [job for c in candidates if c.fixed for job in session.runs.seed(Setting(c, 0.0), 0, 0.0)]
-    if any(not session.study.done(job) for job in jobs):
-        session.run(jobs, "baselines")
-    lacking = {job.candidate for job in jobs if not session.study.done(job)}
-    return [job for job in jobs if job.candidate not in lacking]
+    undone = any(not session.study.done(job) for job in jobs)
+    late = {job.candidate for job in session.run(jobs, "baselines")} if undone else set()
+    for name in sorted(late):
+        session.tell(f"left out: {name}: there is no time for it; the same command with more --time")
+    return [job for job in jobs if job.candidate not in late]
 
 
 def without_late(session: Session, candidates: list[Candidate], late: set[str], networks: int) -> list[Candidate]:

@@ -162,7 +162,7 @@ def is_greeted(connection: socket.socket, until: float) -> bool:
 def tried(address: str, patience: float) -> str:
     """What a child process says of joining: `joined`, or an error's name and text, and in a second line its cause;
     nothing where it was not done in time."""
-    command = [sys.executable, "-c", TRIAL, address, str(patience)]
+    command = [sys.executable, "-P", "-c", TRIAL, address, str(patience)]
     try:
         ended = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOADING + patience, check=False

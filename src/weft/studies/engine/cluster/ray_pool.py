@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import time
 import uuid
@@ -20,7 +19,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, NodeDiedError, OutOfMemoryError, RayError, RayTaskError, TaskCancelledError
 
-from weft import __version__, imported
+from weft import __version__, imported, machine
 from weft.errors import WeftError, WorkFailed
 from weft.studies.engine import tasks
 from weft.studies.engine.cluster.connection import RETRIES
@@ -69,7 +68,7 @@ class RayWorker(Worker):
             last = str(error).strip().rpartition("\n")[2]
             raise TaskFailed(f"a node could not begin it: {last}", refused=False, details=str(error)) from error
         except RayError as error:
-            raise WorkerDied(-signal.SIGKILL, loss(error)) from error
+            raise WorkerDied(-machine.KILL, loss(error)) from error
         except KeyboardInterrupt:
             self.reference = asked
             raise
