@@ -48,7 +48,7 @@ STRIDES = "strides"  # the word for networks that have convolutions with a strid
 TIMES = 8  # that memory is asked for what was left in it, where it cannot be spoilt: once in forty nothing showed
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Answer:
     """How a trial ended. `ratio` is the time of a step (or product) in this form to that in eager float32."""
 
@@ -131,7 +131,10 @@ def ask(words: list[str], limit: float, about: Any = None, remember: bool = True
 
 def answer_in(values: Any) -> Answer:
     """The answer that stored or printed values are; `Damaged` where they are none."""
-    return cast(Answer, validated(Answer, values, "the answer of a trial"))
+    found = cast(Answer, validated(Answer, values, "the answer of a trial"))
+    if not math.isfinite(found.ratio + found.first):
+        raise Damaged("the answer of a trial has times that are no numbers; it is tried again")
+    return found
 
 
 def identity() -> dict[str, Any]:
