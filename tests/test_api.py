@@ -412,7 +412,8 @@ import numpy as np, weft
 print("the script begins")
 values = np.random.default_rng(0).normal(size=(120, 6))
 source = weft.open_source(values, (values[:, 0] > 0).astype(int))
-found = weft.compare(source, ["mlp"], steps=4, seeds=1, trials=0, match="none", metric="own_share:share", output="out")
+quick = dict(steps=4, seeds=1, trials=0, jobs=1, match="none")
+found = weft.compare(source, ["mlp"], metric="own_share:share", output="out", **quick)
 print(found)
 print(len(found.leaderboard), found.report.is_file())
 """
