@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from subprocess import CompletedProcess
 from types import SimpleNamespace
 
 import pytest
@@ -34,3 +41,39 @@ def quick_workers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "multiprocessing", SimpleNamespace(get_context=lambda _: SERVER))
         yield
+
+
+def command(*words: str, environment: dict[str, str] | None = None) -> CompletedProcess[str]:
+    """`weft …` in a process of its own, which has imported nothing of the user's; how a shell starts it, and that it
+    ends with its shell, is tested with the commands.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        files = [Path(place) / name for name in ("out", "err")]
+        process = begun(*words, environment=environment, files=files)
+        process.join()
+        return CompletedProcess(words, process.exitcode or 0, *(file.read_text() for file in files))
+
+
+def begun(
+    *words: str, environment: dict[str, str] | None = None, files: list[Path] | None = None
+) -> ForkServerProcess:
+    """`weft …`, started; it writes to these files, or says nothing."""
+    asked = dict(os.environ) if environment is None else environment
+    process = SERVER.Process(target=as_command, args=(words, Path.cwd(), asked, files or [Path(os.devnull)] * 2))
+    process.start()
+    return process
+
+
+def as_command(words: tuple[str, ...], folder: Path, environment: dict[str, str], files: list[Path]) -> None:
+    """What a shell gives a process, and then the command."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number, file in zip((1, 2), files, strict=True):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    from weft.commands.main import main
+
+    with quick_workers():
+        main(list(words))

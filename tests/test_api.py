@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -19,11 +20,13 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 import weft
+from forking import command
 from weft.api import Leaderboard
 from weft.data import AugmentConfig, batches
 from weft.data.sources.arrow import pixels_in
 from weft.errors import WeftError
 from weft.imported import trust
+from weft.networks import listing
 from weft.training.metrics import score
 
 ROOT = Path(__file__).parents[1]
@@ -36,8 +39,10 @@ QUICK: dict[str, Any] = {"steps": 4, "batch_size": 32, "network": {"hidden": [16
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a current folder and a cache of its own."""
+    """Every test has a current folder and a cache of its own, in which the names of networks stand already."""
     monkeypatch.chdir(tmp_path)
+    Path("cache").mkdir()
+    shutil.copy2(listing.cache_file(), "cache")
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("WEFT_TRUST_MODULES", "")
     return tmp_path
@@ -385,12 +390,11 @@ def test_an_augmentation_that_returns_no_images(returned: str, sentence: str) ->
 def test_a_module_is_not_imported_because_a_file_names_it() -> None:
     module("own_found", "def metric(targets, predictions):\n    return 1.0\n")
     run = weft.train("breast_cancer", "mlp", output="run", metric="own_found:metric", **QUICK)
-    code = "import sys; from weft.commands.main import main; main(['eval', 'run', *sys.argv[1:]])"
-    clean = {name: value for name, value in os.environ.items() if name != "WEFT_TRUST_MODULES"}
-    refused = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True)
+    clean = {name: value for name, value in os.environ.items() if name != "WEFT_TRUST_MODULES"} | {"PYTHONPATH": "."}
+    refused = command("eval", "run", environment=clean)
     assert refused.returncode == 2 and "WEFT_TRUST_MODULES=own_found" in refused.stderr
     vouched = clean | {"WEFT_TRUST_MODULES": "own_found"}
-    done = subprocess.run([sys.executable, "-c", code], env=vouched, capture_output=True, text=True)
+    done = command("eval", "run", environment=vouched)
     assert done.returncode == 0 and "own_found:metric" in done.stdout, run
 
 
@@ -408,7 +412,8 @@ import numpy as np, weft
 print("the script begins")
 values = np.random.default_rng(0).normal(size=(120, 6))
 source = weft.open_source(values, (values[:, 0] > 0).astype(int))
-found = weft.compare(source, ["mlp"], steps=4, seeds=1, trials=0, match="none", metric="own_share:share", output="out")
+quick = dict(steps=4, seeds=1, trials=0, jobs=1, match="none")
+found = weft.compare(source, ["mlp"], metric="own_share:share", output="out", **quick)
 print(found)
 print(len(found.leaderboard), found.report.is_file())
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from forking import command
 from weft.errors import WeftError
 from weft.imported import TRUSTED, trust, trusted
 from weft.networks.config import ForeignConfig
@@ -245,12 +245,12 @@ def test_an_untrusted_mixer_is_not_imported_by_asking_for_it(outside: str) -> No
 
 @pytest.mark.slow
 def test_a_network_from_outside_is_trained_and_resumed(outside: str, tmp_path: Path) -> None:
-    run, weft = tmp_path / "run", [sys.executable, "-m", "weft"]
-    train = [*weft, "train", "digits", "--model", f"{outside}:Net", "--epochs", "1", "--output", str(run)]
-    assert subprocess.run(train, capture_output=True, check=False).returncode == 0
-    refused = subprocess.run([*weft, "eval", str(run)], capture_output=True, text=True, check=False)
+    run = str(tmp_path / "run")
+    done = command("train", "digits", "--model", f"{outside}:Net", "--steps", "2", "--output", run)
+    assert done.returncode == 0, done.stderr
+    refused = command("eval", run)
     assert refused.returncode == 2 and TRUSTED in refused.stderr
     trusting = {**os.environ, TRUSTED: outside}
-    for words in (["eval", str(run)], ["train", "--resume", str(run)]):
-        done = subprocess.run([*weft, *words], capture_output=True, text=True, check=False, env=trusting)
+    for words in (["eval", run], ["train", "--resume", run]):
+        done = command(*words, environment=trusting)
         assert done.returncode == 0, done.stderr

@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -52,8 +54,14 @@ print(json.dumps({
 """
 
 
-def probe(tmp_path: Path, patch: str, name: str) -> dict[str, Any]:
+@cache
+def probe(patch: str, name: str) -> dict[str, Any]:
     """What a copy of the package with a patch says of a network."""
+    with TemporaryDirectory() as folder:
+        return asked(Path(folder).resolve(), patch, name)
+
+
+def asked(tmp_path: Path, patch: str, name: str) -> dict[str, Any]:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     applied = ["git", "apply", "-p1", str(ROOT / "docs" / "patches" / f"{patch}.patch")]
     subprocess.run(applied, cwd=tmp_path, check=True, capture_output=True, env={**os.environ, "GIT_DIR": "none"})
@@ -80,10 +88,10 @@ def digest(name: str) -> str:
     "patch, name, own_changes",
     [("layerscale-mixer", "mixer_pico_p4_32", True), ("fourier-mixer", "control_fourier_pico_p4_32", False)],
 )
-def test_a_patch_of_one_file_gets_the_rest_for_free(tmp_path: Path, patch: str, name: str, own_changes: bool) -> None:
+def test_a_patch_of_one_file_gets_the_rest_for_free(patch: str, name: str, own_changes: bool) -> None:
     text = (ROOT / "docs" / "patches" / f"{patch}.patch").read_text()
     assert text.count("diff --git") == 1
-    found = probe(tmp_path, patch, name)
+    found = probe(patch, name)
     assert found["finite"]
     assert found["parameters"][0] == found["parameters"][1]
     assert found["macs"][0] == found["macs"][1] > 0
@@ -92,9 +100,9 @@ def test_a_patch_of_one_file_gets_the_rest_for_free(tmp_path: Path, patch: str, 
     assert (found["own"] != digest("mixer_pico_p4_32")) is own_changes
 
 
-def test_layerscale_adds_two_factors_a_channel(tmp_path: Path) -> None:
+def test_layerscale_adds_two_factors_a_channel() -> None:
     from weft.networks.measure.cost import total_parameters
 
     before = configured("mixer_pico_p4_32")
-    found = probe(tmp_path, "layerscale-mixer", "mixer_pico_p4_32")
+    found = probe("layerscale-mixer", "mixer_pico_p4_32")
     assert found["parameters"][0] == total_parameters(before) + 2 * 64 * 4

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 import weft
-from data.made import tar_of_images
+from data.made import encoded, tar_of_images
 from training.runs import configure, train
 from weft.data.open.splits import StreamSplit
 from weft.data.sources.arrays import listed, recognise, stacked
@@ -284,8 +284,14 @@ def test_a_share_of_a_streamed_source_is_about_as_many_rows_and_part_of_a_larger
     def rows(share: float) -> set[str]:
         reading = ReadingConfig(stream=True, train_fraction=share)
         split = read_source(RunConfig(source=folder, reading=reading)).splits["train"]
-        assert isinstance(split, StreamSplit) and len(split.read(np.arange(len(split)))[0]) == len(split)
-        return {split.place(row) for row in range(len(split))}
+        images = split.read(np.arange(len(split)))[0]
+        assert isinstance(split, StreamSplit) and len(images) == len(split)
+        found = {bytes(image) for image in images}
+        assert len(found) == len(split), "each row once"
+        for row in (0, len(split) // 2, len(split) - 1):  # to look for a place is to read a whole file
+            sample = int(split.place(row).split()[-1])
+            assert images[row] == encoded(sample, (12, 12)), "a place is that of its row"
+        return found
 
     few, some, all_rows = rows(0.2), rows(0.5), rows(1.0)
     assert few < some < all_rows and len(some) == pytest.approx(len(all_rows) / 2, rel=0.2)

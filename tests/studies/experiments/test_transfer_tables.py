@@ -119,7 +119,7 @@ def test_flags_that_a_study_does_not_know_are_refused() -> None:
         dispatch(["study", "run", "e3", "--encoder", "x"])
 
 
-@pytest.mark.usefixtures("two_families")
+@pytest.mark.usefixtures("two_families", "quick_workers")
 def test_e3_sets_pre_training_beside_learning_from_scratch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "e3"
     assert dispatch(["study", "run", "e3", "--scale", "smoke", "--steps", "4", "--output", str(folder)]) == 0
@@ -133,7 +133,7 @@ def test_e3_sets_pre_training_beside_learning_from_scratch(tmp_path: Path, capsy
         dispatch(["study", "run", "e3", "--scale", "smoke", "--output", str(folder)])
 
 
-@pytest.mark.usefixtures("two_families")
+@pytest.mark.usefixtures("two_families", "quick_workers")
 def test_e8_asks_few_shots_and_goes_on_without_doing_anything_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
