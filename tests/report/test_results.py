@@ -99,3 +99,11 @@ def test_the_sizes_of_a_family_have_one_colour_on_the_front_and_families_differ(
     drawn = front({"study": "e9", "metric": "accuracy", "rows": rows})[""].content
     found = dict(re.findall(r"<title>([^:<]+): .*?<circle [^>]*?class=\"dot ([^\"]+)\"", drawn))
     assert found["vit"] == found["vit×2"] != found["resnet"] == found["resnet×4"]
+
+
+def test_the_counts_of_the_published_sizes_are_a_page(tmp_path: Path) -> None:
+    dispatch(["study", "record", "e1", "--results", str(tmp_path)])
+    dispatch(["study", "draw", "--results", str(tmp_path)])
+    text = (tmp_path / "e1.md").read_text()
+    assert "| mixer_b16_224 | 12 | 16 | 196 | 768 | 3072 | 384 | 59,880,472 |" in text
+    assert "10 of 10 published counts" in text

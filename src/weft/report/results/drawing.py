@@ -11,7 +11,7 @@ from weft.errors import WeftError
 from weft.report.results.markdown import Picture, Record, plain, sentences
 from weft.report.results.recipes import learning, recipes
 from weft.report.results.sets import comparisons
-from weft.report.results.tables import claims, front, leaderboard, measured, speeds
+from weft.report.results.tables import claims, counts, front, leaderboard, measured, speeds
 
 QUESTIONS = {
     "e9": "Figure 5: accuracy against the cost of training, several sizes of each family",
@@ -35,6 +35,7 @@ KINDS = {
     "table": Kind(measured),
     "speeds": Kind(speeds),
     "claims": Kind(claims),
+    "counts": Kind(counts),
     "recipes": Kind(recipes, learning),
 }
 

@@ -70,6 +70,20 @@ def speed_cells(row: Record) -> list[str]:
     return [str(row["table"]), row["name"], row["side"], *counts, *use, *training, *cost]
 
 
+def counts(record: Record) -> Iterator[str]:
+    """Specifications of networks, and what they come to."""
+    titles = ["network", "layers", "patch", "tokens", "channels", "hidden", "token hidden", "parameters", "without head"]
+    yield from table([*titles, "multiply-adds", "published, M"], map(count_cells, record["rows"]))
+
+
+def count_cells(row: Record) -> list[str]:
+    """A line of that table."""
+    sizes = [row[part] for part in ("depth", "patch", "tokens", "channels", "hidden", "token_hidden")]
+    exact = [f"{row[part]:,}" for part in ("parameters", "without_head", "macs")]
+    published = "–" if row["published"] is None else f"{row['published']:g}"
+    return [row["name"], *("–" if size is None else str(size) for size in sizes), *exact, published]
+
+
 def claims(record: Record) -> Iterator[str]:
     """Claims are sentences alone."""
     yield from ()

@@ -298,7 +298,7 @@ def transfer_table(name: str, title: str) -> Entry:
 
 
 STUDIES: dict[str, Entry] = {
-    "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1),
+    "e1": Entry("specifications and parameter counts of Mixer and gMLP beside the published ones", run_e1, show_e1, ""),
     "e2": Entry(
         "tables 2 and 5: size, speed, memory and cost side by side", run_e2, show_e2, "", scales=("smoke", "cpu")
     ),
