@@ -18,6 +18,7 @@ QUESTIONS = {
     "e10": "Is attention, is convolution, needed? Families and controls at equal multiply-adds",
     "e11": "Common training issues: one verdict a claim",
 }
+SMOKE = "**Seconds of training on tiny data: it shows that the study works, and nothing about the networks.**"
 BEGINNING = "Drawn from a record and never edited: `weft study draw`."
 
 
@@ -70,6 +71,8 @@ def lines(record: Record, name: str) -> Iterator[str]:
     facts[1:1] = [f"{part} {plain(record[part])}" for part in ("source", "scale") if record.get(part)]
     if facts:
         yield from (f"{study}: {', '.join(facts)}.", "")
+    if record.get("scale") == "smoke":
+        yield from (SMOKE, "")
     yield from KINDS[record["kind"]].content(record)
     for mark, picture in KINDS[record["kind"]].pictures(record).items():
         yield from ("", f"![{plain(picture.shows)}]({name}{mark}.svg)")
