@@ -54,9 +54,7 @@ def command(*words: str, environment: dict[str, str] | None = None) -> Completed
         return CompletedProcess(words, process.exitcode or 0, *(file.read_text() for file in files))
 
 
-def begun(
-    *words: str, environment: dict[str, str] | None = None, files: list[Path] | None = None
-) -> ForkServerProcess:
+def begun(*words: str, environment: dict[str, str] | None = None, files: list[Path] | None = None) -> ForkServerProcess:
     """`weft …`, started; it writes to these files, or says nothing."""
     asked = dict(os.environ) if environment is None else environment
     process = SERVER.Process(target=as_command, args=(words, Path.cwd(), asked, files or [Path(os.devnull)] * 2))

@@ -150,12 +150,14 @@ def lines(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.is_file() else 0
 
 
-def interrupt(process: ForkServerProcess, folder: Path, how: int, chance: random.Random) -> bool:
-    """Signal a process at a random moment of its training; False when it had ended by then."""
+def interrupt(process: ForkServerProcess, folder: Path, how: int, chance: random.Random, within: float = 0.05) -> bool:
+    """Signal a process at a random moment of its training, within seconds of a line of its curve; False when it had
+    ended by then.
+    """
     before = lines(folder)
     while process.is_alive() and lines(folder) <= before:
         time.sleep(0.002)
-    time.sleep(chance.uniform(0, 0.05))
+    time.sleep(chance.uniform(0, within))
     if not process.is_alive() or process.pid is None:
         return False
     os.kill(process.pid, how)

@@ -61,7 +61,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_hugging_face_folder_learns_sentences(encoder: Path, tmp_path: Path) -> None:
     """A4: starts from the folder's weights and tokenizer, and the run is evaluated and used like any other."""
-    config = configure(encoder, steps=300)
+    config = configure(encoder, steps=300, eval_every=50, checkpoint_every=100)
     materials = open_finetuning(config)
     start = weft.networks.weights.network_from_folder(encoder)
     torch.testing.assert_close(materials.create().blocks[1].mixer.qkv.weight, start.blocks[1].mixer.qkv.weight)
@@ -159,7 +159,9 @@ def test_early_stop_ends_a_run_that_gets_no_better(encoder: Path, tmp_path: Path
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_killed_run_ends_with_the_same_bits(frozen: bool, encoder: Path, tmp_path: Path) -> None:
-    changes = {"frozen": True, "model": "gmlp_text_tiny"} if frozen else {"thaw_epochs": 1.0}
+    changes = {"thaw_epochs": 1.0}
+    if frozen:
+        changes = {"frozen": True, "model": "gmlp_text_tiny", "network": {"dim": 16, "depth": 2, "hidden_dim": 32}}
     config = configure(encoder, steps=60, checkpoint_every=2, log_every=5, **changes)
     train(config, tmp_path / "whole")
     chance = random.Random(frozen)

@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM)
 
 def interrupted_run(config, folder: Path, chance: random.Random) -> list[int]:
     """Train in processes of which the first are signalled at random moments; returns the signals that hit."""
-    hit = [how for how in SIGNALS if interrupt_process(spawn(config, folder), folder, how, chance)]
+    hit = [how for how in SIGNALS if interrupt_process(spawn(config, folder), folder, how, chance, 0.025)]
     process = spawn(config, folder)
     process.join()
     assert process.exitcode == 0
@@ -31,7 +31,7 @@ def interrupted_run(config, folder: Path, chance: random.Random) -> list[int]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_resumed_runs_end_with_the_same_bits(family: str, tmp_path: Path) -> None:
     threads = 2 if family == "mlp" else 1  # benchmarks/kills.py has two threads for all
-    config = configure(family, steps=400, model_ema_decay=0.9, checkpoint_every=2, log_every=5, threads=threads)
+    config = configure(family, steps=200, model_ema_decay=0.9, checkpoint_every=2, log_every=5, threads=threads)
     train(config, tmp_path / "whole")
     hit = interrupted_run(config, tmp_path / "cut", random.Random(family))
     assert set(hit) == set(SIGNALS), "the run ended before it could be interrupted: make it longer"

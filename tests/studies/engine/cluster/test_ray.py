@@ -25,9 +25,9 @@ pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 pytestmark = pytest.mark.slow
 
 FILES = ("model.safetensors", "predictions.safetensors")
-ASKED = ["digits", "--amount", "10k", "--steps", "20", "--checkpoint-every", "5"]
+ASKED = ["digits", "--amount", "10k", "--steps", "30", "--checkpoint-every", "5"]
 ASKED += ["--no-controls", "--no-baseline", "--trials", "0", "--jobs", "2"]
-SIX = ["--models", "vit_nano_p4_32,mixer_nano_p4_32,resnet8_cifar", "--seeds", "2"]
+TWELVE = ["--models", "mlp,vit_nano_p4_32,mixer_nano_p4_32,resnet8_cifar", "--seeds", "3"]
 FOUR = ["--models", "vit_nano_p4_32,mixer_nano_p4_32", "--seeds", "2"]
 
 
@@ -41,7 +41,7 @@ def cluster() -> Iterator[LocalCluster]:
 def here(tmp_path_factory: pytest.TempPathFactory, quick_workers: None) -> dict[str, bytes]:
     """What the same runs come to without Ray."""
     folder = tmp_path_factory.mktemp("here")
-    compare(parse(Arguments, "compare", [*ASKED, *SIX]).config, folder, "", lambda _: None)
+    compare(parse(Arguments, "compare", [*ASKED, *TWELVE]).config, folder, "", lambda _: None)
     return content(folder)
 
 
@@ -88,12 +88,12 @@ def in_the_middle(process: subprocess.Popen[str], folder: Path) -> None:
     raise AssertionError(f"no run was seen in the middle: {process.communicate()[0]}")
 
 
-def test_six_runs_on_two_nodes_are_bit_for_bit_those_of_one_machine(
+def test_twelve_runs_on_two_nodes_are_bit_for_bit_those_of_one_machine(
     cluster: LocalCluster, here: dict[str, bytes], tmp_path: Path
 ) -> None:
-    printed = ended(driver(cluster, tmp_path, SIX))
+    printed = ended(driver(cluster, tmp_path, TWELVE))
     assert "on Ray: 2 nodes, 2 runs at a time on 1 cores each" in printed
-    assert len(here) == 6 and content(tmp_path) == here
+    assert len(here) == 12 and content(tmp_path) == here
 
 
 SCRIPT = """
