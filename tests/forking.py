@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import runpy
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -75,3 +78,24 @@ def as_command(words: tuple[str, ...], folder: Path, environment: dict[str, str]
 
     with quick_workers():
         main(list(words))
+
+
+def as_script(path: Path, folder: Path) -> None:
+    """What `python EXAMPLE.py` does, without importing torch for it and for each command of weft that it gives."""
+    os.chdir(folder)
+    for number in (1, 2):
+        os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.argv = [str(path), "--quick", "--output", "found"]
+    sys.path[:0] = [str(path.parent)]
+    run = subprocess.run
+
+    def given(words: list[str], **others: Any) -> Any:
+        if words[:3] != [sys.executable, "-m", "weft"]:
+            return run(words, **others)
+        return CompletedProcess(words, dispatch(words[3:])).check_returncode()
+
+    from weft.commands.main import dispatch
+
+    subprocess.run = given  # type: ignore[assignment]
+    with quick_workers():
+        runpy.run_path(str(path), run_name="__main__")

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import runpy
-import subprocess
-import sys
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 
-from forking import SERVER, quick_workers
-from weft.commands.main import dispatch
+from forking import SERVER, as_script
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOK = EXAMPLES / "compare.ipynb"
@@ -37,25 +30,6 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     process.join()
     assert process.exitcode == 0, (tmp_path / "said").read_text()
     assert (tmp_path / WRITTEN[name]).is_file()
-
-
-def as_script(path: Path, folder: Path) -> None:
-    """What `python EXAMPLE.py` does, without importing torch for it and for each command of weft that it gives."""
-    os.chdir(folder)
-    for number in (1, 2):
-        os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    sys.argv = [str(path), "--quick", "--output", "found"]
-    sys.path[:0] = [str(path.parent)]
-    run = subprocess.run
-
-    def given(words: list[str], **others: Any) -> Any:
-        if words[:3] != [sys.executable, "-m", "weft"]:
-            return run(words, **others)
-        return CompletedProcess(words, dispatch(words[3:])).check_returncode()
-
-    subprocess.run = given  # type: ignore[assignment]
-    with quick_workers():
-        runpy.run_path(str(path), run_name="__main__")
 
 
 def test_the_notebook_was_executed_without_an_error() -> None:

@@ -153,7 +153,7 @@ def check_flags(arguments: Arguments, entry: Entry) -> None:
             f"there are {', '.join(entry.scales)}"
         )
     if not entry.source and (arguments.source or arguments.steps):
-        raise WeftError(f"{arguments.name} looks at networks alone and runs on no source; leave out the source and --steps")
+        raise WeftError(f"{arguments.name} runs on no source, but on networks; leave out the source and --steps")
     if arguments.pretrain_time is not None:
         seconds(arguments.pretrain_time)
 

@@ -72,8 +72,9 @@ def speed_cells(row: Record) -> list[str]:
 
 def counts(record: Record) -> Iterator[str]:
     """Specifications of networks, and what they come to."""
-    titles = ["network", "layers", "patch", "tokens", "channels", "hidden", "token hidden", "parameters", "without head"]
-    yield from table([*titles, "multiply-adds", "published, M"], map(count_cells, record["rows"]))
+    sizes = ["network", "layers", "patch", "tokens", "channels", "hidden", "token hidden"]
+    found = ["parameters", "without head", "multiply-adds", "published, M"]
+    yield from table([*sizes, *found], map(count_cells, record["rows"]))
 
 
 def count_cells(row: Record) -> list[str]:

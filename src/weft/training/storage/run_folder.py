@@ -153,7 +153,7 @@ class RunFolder:
     def is_busy(self) -> bool:
         """Whether a process trains in the folder."""
         lock = self.path / LOCK
-        if lock.is_symlink() or not lock.is_file():  # to ask leaves no file behind, in others' folders least of all
+        if lock.is_symlink() or not lock.exists():  # to ask leaves no file behind, in others' folders least of all
             return False
         try:
             self.lock().release()
