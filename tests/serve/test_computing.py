@@ -30,7 +30,7 @@ class Engine:
 def test_small_batches_are_computed_on_one_thread_and_large_ones_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, each=0.002)
     compute = Computing(engine, threads=4)  # type: ignore[arg-type]
-    for count in [1] * TIMED + [1, 9, 11, 32, 1]:
+    for count in [1] * TIMED + [1, 49, 51, 64, 1]:
         compute([None] * count)
     assert engine.threads == [1] * TIMED + [1, 1, 4, 4, 1]
 

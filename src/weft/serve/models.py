@@ -38,7 +38,7 @@ from weft.training.inference.predictor import load
 Outputs = NDArray[np.floating[Any]]  # (n, K)
 TRUSTED = 1.0  # seconds for which a network counts as unchanged
 LOADED_AT_ONCE = 4  # further networks are refused while so many are being read
-WORTH_SHARING = 0.02  # seconds of a batch on one thread from which on it is computed on all of them
+WORTH_SHARING = 0.1  # seconds of a batch on one thread from which on it is computed on all: the others serve meanwhile
 TIMED = 3  # first batches, which tell how long an input takes on one thread
 
 
