@@ -108,6 +108,7 @@ async def constant_rate(port: int, sent: bytes, rate: float, seconds: float) -> 
     started, sent_count, lost = time.perf_counter(), 0, 0
 
     async def ask(line: Line) -> None:
+        line = line if line.open else await connect(port)  # the server closes those that were idle for seconds
         answers.append(await line.ask(sent))
         idle.append(line if line.open else await connect(port))
 

@@ -306,3 +306,42 @@ def test_a_server_that_is_about_to_end_says_that_it_is_not_ready(client: Callabl
         answer = asked.get(path)
         assert answer.status_code == 503 and answer.headers["retry-after"] == "5"
     assert asked.get("/livez").status_code == 200
+
+
+def test_a_full_queue_is_told_before_the_body_is_looked_at(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every protocol's address, and not to who only reads."""
+    free, _ = held_up(monkeypatch)
+    monkeypatch.setattr(asking.Asking, "answer", counted := Counted(asking.Asking.answer))
+    with serve(ServeConfig(folders=(runs,), max_queue=1)) as address, ThreadPoolExecutor(1) as other:
+        row = json.dumps({"inputs": [0.0] * 30}).encode()
+        first = other.submit(status_of, f"http://{address}/models/cells", row)
+        until(lambda: in_progress(address) >= 1 and counted.calls == 1)
+        until(lambda: status_of(f"http://{address}/models/cells", b"no JSON") == 503)
+        known = counted.calls
+        for path in ("/models/cells", "/api/v1/models/cells/predict", "/v2/models/cells/infer"):
+            assert status_of(f"http://{address}{path}", b"no JSON") == 503
+        assert counted.calls == known and status_of(f"http://{address}/api/v1/models/cells", None) == 200
+        free.set()
+        assert first.result() == 200
+
+
+class Counted:
+    """A method that counts its calls."""
+
+    def __init__(self, method: Any) -> None:
+        self.method, self.calls = method, 0
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        self.calls += 1
+        return self.method.__get__(owner, kind)
+
+
+def status_of(url: str, body: bytes | None) -> int:
+    headers = {"content-type": "application/json"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code

@@ -23,6 +23,7 @@ from weft.serve.catalogue import Catalogue, NotServed
 from weft.serve.config import ServeConfig
 from weft.serve.metrics import Counted, Metrics
 from weft.serve.models import Models
+from weft.serve.overload import RefusedEarly
 from weft.serve.pages import routes as page_routes
 from weft.serve.protection import Protection
 from weft.serve.protocols import api, health, huggingface, inference_v2
@@ -50,6 +51,7 @@ def make_app(config: ServeConfig) -> FastAPI:
     app.include_router(health.routes(app, metrics))
     app.include_router(page_routes(app))
     add_refusals(app)
+    app.add_middleware(RefusedEarly, models=models)
     app.add_middleware(Protection, config=config)
     app.add_middleware(Counted, metrics=metrics)
     app.add_middleware(ReadToTheEnd)

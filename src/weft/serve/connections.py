@@ -7,6 +7,7 @@ answer: a few hundred such clients would hold all connections.
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import uvicorn
@@ -18,6 +19,7 @@ from weft.serve.protection import HEAD
 ASKING = 10.0  # seconds for them, and for the rest of a body that was refused
 TAKING = 30.0  # seconds in which a client takes nothing of an answer
 MOST = 512  # connections
+SWITCHING = 0.0001  # seconds after which the thread that serves lets the one that computes go on; usually 0.005
 
 
 class Connection(H11Protocol):
@@ -70,6 +72,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, patience: float) -> None:
         self.app = app
+        sys.setswitchinterval(SWITCHING)
         settings = uvicorn.Config(
             app,
             http=Connection,

@@ -6,6 +6,7 @@ What computes is an `Engine`, which `ENGINES` opens by the name of `--engine`: a
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import time
 from collections import OrderedDict
@@ -133,6 +134,12 @@ class Models:
         self.reading = ThreadPoolExecutor(1, "weft-read")  # one large body at a time: parsed, it takes far more memory
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
+    def loaded(self, name: str) -> Model | None:
+        """The network of a run, if it is in memory."""
+        kept = self._kept.get(name)
+        ready = kept is not None and kept.loading.done() and not kept.loading.cancelled()
+        return kept.loading.result() if kept and ready and kept.loading.exception() is None else None
+
     async def get(self, name: str) -> Model:
         """The network of a run, loaded if it is not; what has been trained further is loaded anew."""
         kept = self._kept.get(name)
@@ -185,6 +192,7 @@ class Models:
         opened = ENGINES[self.config.engine]
         engine = await asyncio.get_running_loop().run_in_executor(self.loading, opened, entry.path)
         engine.card.objective()  # refuses a network that has learnt no answers
+        gc.freeze()  # or all that was imported would be looked through, for a tenth of a second, now and then
         inputs = Inputs(engine.takes, engine.transform, engine.columns, self.config.max_pixels)
         batcher = Batcher(
             Computing(engine, self.threads), self.computing, self.window, self.metrics.of_model(entry.name)
