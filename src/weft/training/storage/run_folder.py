@@ -151,9 +151,9 @@ class RunFolder:
         return "running" if self.is_busy() else "stopped"
 
     def is_busy(self) -> bool:
-        """Whether a process trains in the folder."""
+        """Whether a process trains in the folder; refused where what stands in the place of its lock is none."""
         lock = self.path / LOCK
-        if lock.is_symlink() or not lock.exists():  # to ask leaves no file behind, in others' folders least of all
+        if not lock.exists() and not lock.is_symlink():  # to ask leaves no file behind, in others' folders least of all
             return False
         try:
             self.lock().release()
