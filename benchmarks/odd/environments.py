@@ -152,7 +152,6 @@ CASES = (
         "a path that is not there, to predict",
         {2: "no/such.png"},
         "echo no/such.png | weft predict RUN",
-        never=("probability",),
     ),
     predict("a folder to predict", {0: "", 2: "photo"}, "weft predict RUN photo"),
     predict("a named pipe to predict", {0: "", 2: "p"}, "mkfifo $TMPDIR/p; weft predict RUN $TMPDIR/p", seconds=30),

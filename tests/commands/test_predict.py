@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -209,3 +212,22 @@ def test_eval_says_which_rows_and_names_the_classes(text: Path, capsys: pytest.C
     assert f"rows of test of {sentences()}" in out and "matthews" in out and "balanced_accuracy" in out
     table = out[out.index("confusion") :].splitlines()
     assert table[1].split() == ["b", "g", "r"] and [line.split()[0] for line in table[2:]] == ["b", "g", "r"]
+
+
+def test_a_terminal_s_end_of_file_is_given_once(digits: Path) -> None:
+    """Standard input of a network for pictures is looked at for one, but not where that would take its end away."""
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-P", "-m", "weft", "predict", str(digits)]
+    process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.write(ours, b"\x04")
+    process.communicate(timeout=120)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == 0
+
+
+def test_one_input_without_an_answer_is_one_line(digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    assert dispatch(["predict", str(digits), str(tmp_path / "bad.png")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and told.startswith("weft: ") and "bad.png" in told

@@ -378,7 +378,7 @@ def test_predict_reads_files_and_standard_input(
     assert "takes images, not text" in refusal("predict", str(run), "--text", "hello")
     assert "there is no file" in refusal("predict", str(run), "nowhere.png")
     monkeypatch.setattr(sys, "stdin", io.StringIO("nowhere.png\n"))
-    assert dispatch(["predict", str(run)]) == 1
+    assert dispatch(["predict", str(run)]) == 2
     assert "cannot read the image nowhere.png: No such file" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\n"), encoding="utf-8"))
     assert "standard input is not UTF-8 text" in refusal("predict", str(run))

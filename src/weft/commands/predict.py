@@ -67,8 +67,9 @@ def run(arguments: Arguments) -> int:
     writer.head()  # without inputs there is still a table, of no rows
     if not writer.bad:
         return 0
-    print(f"{writer.bad:,} of {writer.count:,} inputs have no answer", file=sys.stderr)
-    return 1
+    if writer.bad > 1:
+        print(f"weft: {writer.bad:,} of {writer.count:,} inputs have no answer", file=sys.stderr)
+    return 2 if writer.bad == writer.count else 1
 
 
 # ---- From what was given to inputs one by one.
@@ -108,8 +109,8 @@ def of_input(wanted: Wanted) -> Iterable[Row]:
 def piped_image() -> bytes:
     """Standard input, if it is an image and no text."""
     stream = getattr(sys.stdin, "buffer", None)
-    if stream is None or stream.closed or not hasattr(stream, "peek"):
-        return b""
+    if stream is None or stream.closed or stream.isatty() or not hasattr(stream, "peek"):
+        return b""  # a look at a terminal would take away its end of file
     head = stream.peek(16)[:16]
     return stream.read() if head.startswith(IMAGES) or b"\0" in head else b""
 
@@ -271,7 +272,7 @@ class Writer:
                 self.bad += 1
                 if self.bad <= TOLD:
                     said = found if found.startswith(row.name) else f"{row.name}: {found}"
-                    print(said, file=sys.stderr)
+                    print(f"weft: {said}", file=sys.stderr)
             self._line(row, ({"error": found}, [""] * len(self.titles)) if isinstance(found, str) else found)
 
     def answers(self, rows: list[Row]) -> Iterator[Answer | str]:
