@@ -170,7 +170,7 @@ CASES = (
         "a comparison at another precision",
         {},
         f"{COMPARE} --output C --precision bf16 --no-compile",
-        {0: "report:", 2: "C"},
+        {0: "report:", 1: "bf16", 2: "C"},
     ),
     compared(
         "a comparison of another source in its folder",
