@@ -7,6 +7,7 @@ answer: a few hundred such clients would hold all connections.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from typing import Any
 
@@ -73,6 +74,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI, patience: float) -> None:
         self.app = app
         sys.setswitchinterval(SWITCHING)
+        gc.freeze()  # or all that was imported would be looked through, for a tenth of a second, now and then
         settings = uvicorn.Config(
             app,
             http=Connection,

@@ -6,7 +6,6 @@ What computes is an `Engine`, which `ENGINES` opens by the name of `--engine`: a
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import time
 from collections import OrderedDict
@@ -137,8 +136,9 @@ class Models:
     def loaded(self, name: str) -> Model | None:
         """The network of a run, if it is in memory."""
         kept = self._kept.get(name)
-        ready = kept is not None and kept.loading.done() and not kept.loading.cancelled()
-        return kept.loading.result() if kept and ready and kept.loading.exception() is None else None
+        if kept is None or not kept.loading.done() or kept.loading.cancelled() or kept.loading.exception() is not None:
+            return None
+        return kept.loading.result()
 
     async def get(self, name: str) -> Model:
         """The network of a run, loaded if it is not; what has been trained further is loaded anew."""
@@ -192,7 +192,6 @@ class Models:
         opened = ENGINES[self.config.engine]
         engine = await asyncio.get_running_loop().run_in_executor(self.loading, opened, entry.path)
         engine.card.objective()  # refuses a network that has learnt no answers
-        gc.freeze()  # or all that was imported would be looked through, for a tenth of a second, now and then
         inputs = Inputs(engine.takes, engine.transform, engine.columns, self.config.max_pixels)
         batcher = Batcher(
             Computing(engine, self.threads), self.computing, self.window, self.metrics.of_model(entry.name)
