@@ -1,9 +1,11 @@
 """Does a run take the time it was given, and is a run with no flag but the time a good one?
 
     python benchmarks/budgets.py times DATA [--json FILE] [--only 3 7]    30 networks × data × times
-    python benchmarks/budgets.py defaults DATA [--json FILE] [--time 2m]  six sets, nothing given but the time
+    python benchmarks/budgets.py defaults DATA [--json FILE] [--time 2m]  eleven sets, nothing given but the time
 
-DATA is a folder of datasets: cifar10, oxford_pets_96, sign_digits, sst2, rotten_tomatoes, imdb. Alone on the machine.
+DATA is a folder of datasets: cifar10, oxford_pets_96, sign_digits, sst2, rotten_tomatoes, imdb, wiki_small. Three of
+the eleven sets are made from these: five breeds of a hundred photographs, articles to be told from a paragraph, and
+sentences with two neighbouring words exchanged. Fashion-MNIST is Debian's dataset-fashion-mnist. Alone on the machine.
 Every command is run as a user would, once before with two steps, which fills the caches. Results are written as they
 come; what is there is not repeated, and the table at the end is of what was asked for.
 """
@@ -11,14 +13,20 @@ come; what is there is not repeated, and the table at the end is of what was ask
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 WITHIN = 0.05
 REFUSED = 0.5  # of the time, at most, until a refusal
@@ -38,7 +46,11 @@ TIMES: list[tuple[str, str, str]] = [
     ("rotten_tomatoes", "mixer_text_tiny", "30s"), ("rotten_tomatoes", "bert_mini", "60s"),
     ("imdb", "conv_text", "90s"),
 ]  # fmt: skip
-DEFAULTS = ("sign_digits/images", "oxford_pets_96", "cifar10", "rotten_tomatoes", "imdb", "sst2")
+FASHION = "/usr/share/datasets/fashion-mnist"
+DEFAULTS = (
+    "sign_digits/images", "five_pets", FASHION, "pydocs", "topics", "acceptability",
+    "oxford_pets_96", "cifar10", "rotten_tomatoes", "imdb", "sst2",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -95,8 +107,11 @@ def table(keys: list[str], done: dict[str, Any]) -> str:
 
 def measured(data: Path, source: str, model: str, asked: str) -> dict[str, Any]:
     """One case: what came out, and in which time."""
-    place = source if source in ("digits", "pydocs") else str(data / source)
     with tempfile.TemporaryDirectory() as folder:
+        if source in MADE:
+            place = str(MADE[source](data, Path(folder, source)))
+        else:
+            place = source if source in ("digits", "pydocs") else str(data / source)
         words = [place, *(["--model", model] if model else [])]
         weft(["train", place, *cheap(model), "--steps", "2", "--output", f"{folder}/warm"])  # fills the caches
         started = time.perf_counter()
@@ -110,6 +125,55 @@ def measured(data: Path, source: str, model: str, asked: str) -> dict[str, Any]:
     scores = {"score": record["metrics"][metric], "baseline": record.get("baseline", {}).get("score")}
     learnt = "not learnt" not in ended.stdout
     return {"refused": "", "wall": wall, **found, **scores, "learnt": learnt, "model": record["config"]["model"]}
+
+
+def five_pets(data: Path, target: Path) -> Path:
+    """A folder of photographs: a hundred of each of the first five breeds."""
+    table = pq.read_table(data / "oxford_pets_96" / "train.parquet").to_pylist()
+    for breed in range(5):
+        place = target / f"breed_{breed}"
+        place.mkdir(parents=True)
+        for number, row in enumerate([row for row in table if row["label"] == breed][:100]):
+            (place / f"{number}.jpg").write_bytes(row["image"]["bytes"])
+    return target
+
+
+def topics(data: Path, target: Path) -> Path:
+    """A CSV file of paragraphs: from which of the twenty longest articles?"""
+    table = pq.read_table(data / "wiki_small" / "train.parquet").to_pylist()
+    longest = [title for title, _ in Counter(row["title"] for row in table).most_common(20)]
+    return csv_file(target, [(row["text"], row["title"]) for row in table if row["title"] in longest])
+
+
+def acceptability(data: Path, target: Path) -> Path:
+    """A CSV file of sentences: as somebody wrote it, or with two neighbouring words exchanged?"""
+    draw, rows = random.Random(0), []
+    for row in pq.read_table(data / "wiki_small" / "train.parquet").to_pylist():
+        for sentence in row["text"].split(". "):
+            words = sentence.split()
+            if not 6 <= len(words) <= 20 or len(rows) >= 9000:
+                continue
+            odd = draw.random() < 0.5
+            if odd:
+                place = draw.randrange(1, len(words) - 1)
+                words[place], words[place + 1] = words[place + 1], words[place]
+            rows.append((" ".join(words), "odd" if odd else "good"))
+    return csv_file(target, rows)
+
+
+def csv_file(target: Path, rows: list[tuple[str, str]]) -> Path:
+    """A table of texts and labels."""
+    path = target.with_suffix(".csv")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    return path
+
+
+MADE: dict[str, Callable[[Path, Path], Path]] = {
+    "five_pets": five_pets,
+    "topics": topics,
+    "acceptability": acceptability,
+}
 
 
 def cheap(model: str) -> list[str]:

@@ -15,7 +15,7 @@ import weft
 from training.runs import configure, sentences, train
 from weft.commands.main import dispatch
 from weft.data.read.cache import Cache
-from weft.errors import WeftError
+from weft.errors import WeftError, WorkFailed
 from weft.export import engine
 
 pytest.importorskip("onnxruntime", reason="no onnxruntime: pip install 'weft[onnx]'")
@@ -122,10 +122,20 @@ def test_an_engine_is_made_once_and_anew_for_other_weights(
     torch.testing.assert_close(engine.onnx_predictor(digits).outputs(asked), own, rtol=1e-4, atol=1e-4)
     assert len(Cache().entries()) == 1
     with monkeypatch.context() as without:
-        without.setattr(engine, "graph_file", None)  # the second time comes from the cache
+        without.setattr(engine, "exported", None)  # the second time comes from the cache
         torch.testing.assert_close(engine.onnx_predictor(digits).outputs(asked), own, rtol=1e-4, atol=1e-4)
     other = tmp_path / "other"
     weft.load(digits).save_pretrained(other)
     before = engine.cache_key(other)
     (other / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes() + b" ")
     assert engine.cache_key(other) != before
+
+
+def test_an_engine_that_cannot_be_made_says_why(digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    run = tmp_path / "run"
+    shutil.copytree(digits, run)
+    (run / "preprocessor_config.json").write_text("{")
+    with pytest.raises(WorkFailed, match=r"run could not be exported: .*preprocessor_config.json is damaged"):
+        engine.onnx_predictor(run)
+    assert Cache().entries() == []

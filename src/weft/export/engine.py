@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from weft import __version__
+from weft import __version__, machine
 from weft.data.read.cache import Cache, digest
+from weft.errors import WorkFailed
 from weft.export.graph import require_exporter
-from weft.export.onnx_export import graph_file, require_same
-from weft.export.parity import difference, trials
 from weft.networks.base.encoder import folder_digest
 from weft.networks.config import CARRIED
 from weft.training.inference.onnx_file import opened
-from weft.training.inference.predictor import Predictor, load
+from weft.training.inference.predictor import Predictor
 
 ENTRY = "onnx"
 
@@ -26,14 +28,23 @@ def onnx_predictor(run: Path) -> Predictor:
     require_exporter()
 
     def build() -> dict[str, Tensor]:
-        predictor = load(run)
-        content = graph_file(predictor)
-        twin = Predictor(*opened(content, run))
-        require_same(*difference(predictor.network, twin.network, trials(predictor.network.config)))
+        with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+            content = exported(run, Path(folder, "model.onnx"))
         return {ENTRY: torch.frombuffer(bytearray(content), dtype=torch.uint8)}
 
     stored = Cache().get(cache_key(run), f"ONNX graph of {run.name}", build)[ENTRY]
     return Predictor(*opened(np.asarray(stored).tobytes(), run))
+
+
+def exported(run: Path, file: Path) -> bytes:
+    """What `weft export RUN --onnx` writes, in a process of its own: a server answers others meanwhile, and what the
+    exporter loads and prints goes with it."""
+    command = [sys.executable, "-P", "-m", "weft", "export", str(run), "--onnx", "--output", str(file)]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip().splitlines() or [machine.death(ended.returncode)]
+        raise WorkFailed(f"{run} could not be exported: {said[-1].removeprefix('weft: ')}")
+    return file.read_bytes()
 
 
 def cache_key(run: Path) -> str:

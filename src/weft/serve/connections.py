@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from weft.serve.protection import HEAD
 
@@ -23,8 +23,11 @@ MOST = 512  # connections
 SWITCHING = 0.0001  # seconds after which the thread that serves lets the one that computes go on; usually 0.005
 
 
-class Connection(H11Protocol):
+class Connection(HttpToolsProtocol):
     """One client."""
+
+    _heading = False  # a request has begun, and not all of its headers have come
+    _head = 0  # bytes since then
 
     _asking: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
@@ -38,10 +41,21 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        self._head = self._head + len(data) if self._heading else 0
+        if self._head > HEAD:
+            self.send_400_response(f"The headers may have {HEAD:,} bytes; send fewer.")
+        elif self.cycle is not None and not self.cycle.response_complete:
             self._stop("_asking")
         elif self._asking is None:  # it has begun to ask again, or goes on with what nobody wants
             self._asking = self.loop.call_later(ASKING, self._cut)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._heading = True
+
+    def on_headers_complete(self) -> None:
+        self._heading = False
+        super().on_headers_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -79,7 +93,6 @@ class Server(uvicorn.Server):
             app,
             http=Connection,
             ws="none",
-            h11_max_incomplete_event_size=HEAD,
             timeout_graceful_shutdown=int(patience) + 1,
             log_level="warning",
             access_log=False,

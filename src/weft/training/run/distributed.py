@@ -7,7 +7,9 @@ against 1.3 s, most of it torchmetrics and dynamo).
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -101,6 +103,7 @@ class MultiProcess:
     def __init__(self, device: str, strategy: str) -> None:
         from lightning_fabric import Fabric
 
+        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it greets from every process
         self.world = int(os.environ.get("WORLD_SIZE", "1"))
         local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self._fabric = Fabric(
@@ -127,7 +130,9 @@ class MultiProcess:
         return DDPStrategy(broadcast_buffers=False)  # batch norm reduces its own statistics over ranks
 
     def place(self, net: nn.Module) -> nn.Module:
-        placed: nn.Module = self._fabric.setup_module(net)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated")  # its successor is torch 2.13's
+            placed: nn.Module = self._fabric.setup_module(net)
         if self._sharded and not all(is_sharded(parameter) for parameter in net.parameters()):
             raise WeftError("--strategy fsdp left parameters whole; use --strategy ddp for this network")
         return placed
