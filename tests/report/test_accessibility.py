@@ -17,9 +17,10 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 
 @pytest.fixture(scope="module")
-def axe(request: pytest.FixtureRequest) -> str:
-    """The script of axe-core, fetched once and kept in pytest's cache."""
-    npm, folder = shutil.which("npm"), request.config.cache.mkdir("axe")  # type: ignore[union-attr]
+def axe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, fetched once and kept in pytest's cache, where that is in use."""
+    npm, cache = shutil.which("npm"), getattr(request.config, "cache", None)
+    folder = tmp_path_factory.mktemp("axe") if cache is None else cache.mkdir("axe")
     script = Path(folder) / "node_modules" / "axe-core" / "axe.min.js"
     if not script.is_file():
         if npm is None:

@@ -108,7 +108,7 @@ def test_the_time_of_several_processes_counts_from_the_command(tmp_path: Path, m
     assert launch.launched() is None
 
 
-@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("after", [1, 3, 4])  # after a step of two examples, after one of four, after the whole probe
 def test_ranks_refuse_a_time_together(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that went on alone would wait for the others forever."""
     asked: list[bool] = []
@@ -124,3 +124,29 @@ def test_ranks_refuse_a_time_together(after: int, tmp_path: Path, monkeypatch: p
     with pytest.raises(WeftError, match="fewer than 10 steps"):
         lifecycle.start(config, tmp_path / "run", Silent())
     assert asked == [False] * (after + 1)
+
+
+def test_a_step_that_takes_too_long_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal says what would do: ten times as much as the one step took, which was 7 s."""
+    steps: list[int] = []
+
+    def slow(run: Any, batch: Any, *_: Any) -> None:
+        steps.append(len(batch.index))
+        passed[0] += 7.0
+
+    passed, now = [0.0], time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + passed[0])
+    monkeypatch.setattr(probe, "update", slow)
+    config = lifecycle.replace(runs.configure(), duration=DurationConfig(time="60s"))
+    with pytest.raises(WeftError, match=r"of 8 px fit into --time 60s; give at least (7[7-9]|8\d)s, .*or count in"):
+        lifecycle.start(config, tmp_path / "run", Silent())
+    assert steps == [2]
+
+
+def test_ranks_go_by_the_clock_of_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which alone knows what was made once for all runs."""
+    Clock(monkeypatch, stores, "decode_all")
+    monkeypatch.setattr(SingleProcess, "share", lambda self, value: 2.0 if isinstance(value, float) else value)
+    config = lifecycle.replace(runs.configure(), duration=DurationConfig(time="60s"))
+    with pytest.raises(Measured, match=r"^2 s of the time"):
+        lifecycle.start(config, tmp_path / "run", Silent(), began=time.perf_counter() - 30)

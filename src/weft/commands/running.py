@@ -13,7 +13,7 @@ from tyro.conf import arg
 
 from weft import api
 from weft.commands import main as command
-from weft.disk import RUN
+from weft.disk import RUN, missing_folders
 from weft.errors import Interrupted, WeftError
 from weft.terminal import brief_list
 from weft.training.config import difference, from_dict
@@ -106,23 +106,37 @@ def run(arguments: Arguments) -> int:
         return 0
     if arguments.processes < 1:
         raise WeftError(f"--processes {arguments.processes}: one at least is needed")
-    folder, spared = arguments.resume, 0.0
+    folder, spared, made = arguments.resume, 0.0, None
     if folder is not None:
         refuse_changes(folder, arguments.config)
     elif arguments.processes > 1:
-        folder, spared = prepare(arguments)
+        folder, spared, made = prepare(arguments)
     if arguments.processes > 1:
         assert folder is not None
         from weft.training.run.launch import launch
 
         began = None if command.began is None else command.began + spared
-        launch(folder, arguments.processes, changed_flags(folder, arguments.config), began)
-    return train(arguments, folder)
+        launch(folder, arguments.processes, changed_flags(folder, arguments.config), began, made)
+    return as_rank(arguments, folder) if "RANK" in os.environ else train(arguments, folder)
 
 
-def prepare(arguments: Arguments) -> tuple[Path, float]:
-    """A folder with the configuration alone, for several processes to find, and the seconds that went into what is made
-    once for all runs.
+def as_rank(arguments: Arguments, folder: Path | None) -> int:
+    """Run in one of several processes; what it refuses is said by the one that started them."""
+    from weft.training.run.launch import hand_in, leave_if_refused
+
+    leave_if_refused()
+    try:
+        return train(arguments, folder)
+    except Interrupted:
+        raise
+    except WeftError as error:
+        hand_in(error)
+        raise
+
+
+def prepare(arguments: Arguments) -> tuple[Path, float, int]:
+    """A folder with the configuration alone, for several processes to find, the seconds that went into what is made
+    once for all runs, and how many folders were made.
 
     What they would refuse is refused here, once and in a sentence: torchrun would start them again and again.
     """
@@ -133,8 +147,9 @@ def prepare(arguments: Arguments) -> tuple[Path, float]:
     check_strategy(arguments.config)
     open_inputs(arguments.config)
     path = arguments.output or api.default_run(arguments.config)
+    made = len(missing_folders(path))
     create(path, arguments.config).release()
-    return path, FILLING.seconds
+    return path, FILLING.seconds, made
 
 
 def changed_flags(folder: Path, config: AnyConfig) -> list[str]:

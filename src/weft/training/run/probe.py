@@ -20,6 +20,7 @@ from weft import machine
 from weft.data.batch.loader import Batch
 from weft.data.open.splits import spread
 from weft.errors import WeftError
+from weft.networks.config import NetworkConfig
 from weft.training.config import seconds, to_dict
 from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
 from weft.training.loop.events import outputs_of, save
@@ -34,6 +35,7 @@ from weft.training.run.context import Run
 from weft.training.run.distributed import Precision, scaling_for
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan, nearest, steps_asked, warmup_steps
+from weft.training.run.settings import fitting
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
 FEW = 2  # examples of the first step that is timed
@@ -108,7 +110,7 @@ def measure(run: Run, started: float, tested: int, judge: Judge) -> Plan:
     asked = run.config.duration.time
     probing = PROBING * seconds(asked) if asked else math.inf
     if asked:
-        require_some_steps(run, asked, time.perf_counter() - started)
+        require_some_steps(run, asked, started)
     step_seconds = mean_step(run, run.plan.precision, probe_steps(run), within=probing)
     lr = run.plan.lr
     if run.config.optimisation.lr == "auto":
@@ -129,24 +131,32 @@ def measure(run: Run, started: float, tested: int, judge: Judge) -> Plan:
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled, last_evaluations=last)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
     if asked and run.team.anyone(plan.steps < LEAST):  # ranks measure each for itself, and end together
-        raise too_short(run, asked, passed, ending)
+        raise too_short(run, asked, passed, plan.seconds / plan.steps, ending)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
-def require_some_steps(run: Run, asked: str, passed: float) -> None:
+def require_some_steps(run: Run, asked: str, started: float) -> None:
     """Refuse a time that a handful of steps does not fit into, from steps of a few examples: a whole one might take
-    longer than all of the time."""
+    longer than all of the time. One of them is enough where that is long; others are made only while they are short."""
     batch, scaling = run.train[0], scaling_for(run.plan.precision)
     for group in run.optimiser.param_groups:
         group["lr"] = 0.0
 
     def fastest(examples: int) -> float:
         few = first_examples(batch, examples)
-        return min(timed(lambda: update(run, few, 0, scaling)) for _ in range(2))
+        first = timed(lambda: update(run, few, 0, scaling))
+        if run.team.anyone(first > PROBING * seconds(asked)):
+            return first
+        return min(first, timed(lambda: update(run, few, 0, scaling)))
 
-    least = LEAST * whole_step(fastest(FEW), fastest(2 * FEW), len(batch.index))
-    if run.team.anyone(least > seconds(asked) - passed):
-        raise too_short(run, asked, passed)
+    def require(step: float) -> None:
+        passed = time.perf_counter() - started
+        if run.team.anyone(LEAST * step > seconds(asked) - passed):
+            raise too_short(run, asked, passed, step)
+
+    few = fastest(FEW)
+    require(few)
+    require(whole_step(few, fastest(2 * FEW), len(batch.index)))
 
 
 def whole_step(few: float, more: float, examples: int) -> float:
@@ -162,19 +172,24 @@ def first_examples(batch: Batch, count: int) -> Batch:
     return Batch(inputs, batch.targets[:count], batch.index[:count], min(count, batch.size))
 
 
-def too_short(run: Run, asked: str, passed: float, ending: float = 0.0) -> WeftError:
-    """The sentence for a time in which next to nothing could be learnt, with what else has taken or will take it."""
+def too_short(run: Run, asked: str, passed: float, step: float, ending: float = 0.0) -> WeftError:
+    """The sentence for a time in which next to nothing could be learnt: what has taken it or will, and what would do,
+    as a `step` takes so many seconds and all after the last one `ending`."""
     spent = {"start and probe took": passed, "the last evaluations take": ending}
     known = [f"{what} {value:.0f} s" for what, value in spent.items() if value > SHARE_TOLD * seconds(asked)]
     besides = f" ({', '.join(known)})" if known else ""
-    labelled = not isinstance(run.config, PretrainConfig)
-    fewer = ", fewer --test-rows" if labelled and ending > SHARE_TOLD * seconds(asked) else ""
-    size = run.config.optimisation.batch
-    smaller = f", --batch-size {max(1, size // 4)}" if size > 8 else ""
-    side = ", a smaller --img-size" if getattr(run.train[0].inputs.get("x"), "ndim", 0) == 4 else ""
+    least = math.ceil(passed + ending + LEAST * step)
+    share = (seconds(asked) - passed - ending) / (LEAST * step)
+    network, trained = getattr(run.core, "config", None), isinstance(run.config, FinetuneConfig)
+    found = fitting(network, share, trained) if share > 0 and isinstance(network, NetworkConfig) else []
+    labelled, size = not isinstance(run.config, PretrainConfig), run.config.optimisation.batch
+    found += [f"--batch-size {max(1, size // 4)}"] if size > 8 and share > 0 else []
+    found += ["fewer --test-rows"] if labelled and ending > SHARE_TOLD * seconds(asked) else []
+    images = run.train[0].inputs["x"]
+    side = f" of {images.shape[-1]} px" if images.ndim == 4 else ""
     return WeftError(
-        f"fewer than {LEAST} steps of {run.config.model} with a batch of {size} fit into --time {asked}{besides}; "
-        f"give more time, a smaller network{side}{smaller}{fewer}, or count in --steps"
+        f"fewer than {LEAST} steps of {run.config.model} with a batch of {size}{side} fit into --time {asked}{besides}"
+        f"; {', '.join([f'give at least {least}s', *found])}, or count in --steps"
     )
 
 

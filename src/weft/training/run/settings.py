@@ -184,7 +184,15 @@ def mirroring_for(source: Source, transform: ImageTransform) -> tuple[bool, str]
 
 def shorter_epochs(network: NetworkConfig, share: float, batch: int = LARGEST, trained: bool = False) -> str:
     """What would let a whole epoch fit where only a `share` of one does: a smaller network, image or text; and a larger
-    `batch`, which takes less time a row. A `trained` network cannot be exchanged by its name."""
+    `batch`, which takes less time a row."""
+    found = fitting(network, share, trained)
+    larger = f"; --batch-size {min(LARGEST, 4 * batch)} takes less time a row" if batch < LARGEST else ""
+    return f"; {' or '.join(found)} would fit{larger}" if found else f"; give more time{larger}"
+
+
+def fitting(network: NetworkConfig, share: float, trained: bool = False) -> list[str]:
+    """What takes a `share` of the work: a smaller network, image or text. A `trained` network cannot be exchanged by
+    its name."""
     found = [] if trained else [f"--model {name}" for name in smaller_network(network, share)]
     if network.input == "image":
         patch = int(getattr(network, "patch_size", 1))
@@ -193,9 +201,7 @@ def shorter_epochs(network: NetworkConfig, share: float, batch: int = LARGEST, t
     elif network.input == "text":
         length = int(network.max_length * share) // 8 * 8  # type: ignore[attr-defined]
         found += [f"--max-length {length}"] if length >= 16 else []
-    found += ["a smaller network to start from"] if trained else []
-    larger = f"; --batch-size {min(LARGEST, 4 * batch)} takes less time a row" if batch < LARGEST else ""
-    return f"; {' or '.join(found)} would fit{larger}" if found else f"; give more time{larger}"
+    return found + (["a smaller network to start from"] if trained else [])
 
 
 def smaller_network(network: NetworkConfig, share: float) -> list[str]:
