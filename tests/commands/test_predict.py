@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from training.runs import configure, sentences, train
+from weft.commands.eval import shown
 from weft.commands.main import dispatch
 from weft.data.sources.rows import Wanted, ending_of
 from weft.errors import WeftError
@@ -212,6 +213,19 @@ def test_eval_says_which_rows_and_names_the_classes(text: Path, capsys: pytest.C
     assert f"rows of test of {sentences()}" in out and "matthews" in out and "balanced_accuracy" in out
     table = out[out.index("confusion") :].splitlines()
     assert table[1].split() == ["b", "g", "r"] and [line.split()[0] for line in table[2:]] == ["b", "g", "r"]
+
+
+def test_eval_shortens_the_list_of_classes_never_answered() -> None:
+    assert shown([0.25, 1.0]) == "0.2500 – 1.0000" and shown([]) == "none"
+    assert shown([f"c{n}" for n in range(34)]) == "c0, c1, c2, c3, c4, c5, c6, c7 and 26 more"
+
+
+def test_eval_takes_the_columns_that_it_asks_for(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "new.csv").write_text("review,verdict\nred,r\nblue,b\n")
+    words = ["eval", str(text), str(tmp_path / "new.csv"), "--target", "verdict", "--inputs", "review"]
+    assert dispatch(words) == 0 and "all 2 rows" in capsys.readouterr().out
 
 
 def test_a_terminal_s_end_of_file_is_given_once(digits: Path) -> None:
