@@ -9,7 +9,14 @@ import pytest
 import torch
 
 from weft.studies.statistics.intervals import mean_of
-from weft.training.metrics import accuracy_interval, bootstrap, calibration_error, class_probabilities, headline, measure
+from weft.training.metrics import (
+    accuracy_interval,
+    bootstrap,
+    calibration_error,
+    class_probabilities,
+    headline,
+    measure,
+)
 
 
 def test_metrics_of_three_classes_by_hand() -> None:
