@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 from training.runs import configure, sentences, train
+from weft.commands.eval import shown
 from weft.commands.main import dispatch
 from weft.data.sources.rows import Wanted, ending_of
 from weft.errors import WeftError
@@ -157,6 +158,127 @@ def test_a_bad_row_costs_that_row(text: Path, tmp_path: Path, capsys: pytest.Cap
     assert [row["class_1"] == "" for row in rows] == [False, True, True, False]
 
 
+def test_a_folder_of_texts_and_tables_is_read_whole(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, ".csv")
+    (tmp_path / "note.txt").write_text("a blue one\n")
+    (tmp_path / "settings.json").write_text('{"a": 1}')
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF")
+    assert dispatch(["predict", str(text), str(tmp_path)]) == 0
+    out, told = capsys.readouterr()
+    assert [row["input"] for row in csv.DictReader(io.StringIO(out))] == [
+        *(f"new.csv line {line}" for line in range(2, 6)),
+        "a blue one",
+    ]
+    assert f"{tmp_path}: left out paper.pdf, settings.json" in told
+
+
+def test_tables_beside_pictures_are_said_to_be_left_out(
+    digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pictures(tmp_path) / "list.csv").write_text("path\nsub/0.png\n")
+    assert dispatch(["predict", str(digits), str(tmp_path)]) == 0
+    out, told = capsys.readouterr()
+    assert len(out.splitlines()) == 4 and "left out list.csv" in told
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_bad_file_among_others_costs_its_own_answers(
+    folder: bool, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"red \xc3\xa9\n\xff\x81\n")
+    (tmp_path / "b.csv").write_text("id,review\n1,red\n")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "d.txt").write_text("blue\n")
+    names = ["a.txt", "b.csv", "c.parquet", "d.txt"]
+    given = [tmp_path] if folder else [*(tmp_path / name for name in names), tmp_path / "none.txt"]
+    assert dispatch(["predict", str(text), *map(str, given), "--json"]) == 1
+    out, told = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    bad = [*names[:3], *([] if folder else ["none.txt"])]
+    assert [row["input"] for row in rows if "error" in row] == [str(tmp_path / name) for name in bad]
+    assert [row["input"] for row in rows if "error" not in row] == ["blue"]
+    assert "lacks the column text" in told and all(str(tmp_path / name) in told for name in bad)
+
+
+def test_a_table_that_breaks_off_costs_no_other_its_answers(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, ".parquet")
+    data = bytearray(path.read_bytes())
+    data[4:40] = bytes(36)  # its end, where the columns are named, is whole
+    path.write_bytes(data)
+    rows = answers(capsys, text, path, "--text", "red", code=1)
+    assert [row["input"] for row in rows] == ["red", str(path)] and rows[1]["class_1"] == ""
+
+
+@pytest.mark.parametrize("name", ["bad.txt", "bad.csv", "none.txt"])
+def test_a_bad_file_alone_is_refused(name: str, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"red \xc3\xa9\n\xff\x81\n")
+    (tmp_path / "bad.csv").write_text("id,review\n1,red\n")
+    with pytest.raises(WeftError, match=name) as raised:
+        dispatch(["predict", str(text), str(tmp_path / name)])
+    assert raised.value.code == 2
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_blank_lines_keep_their_place(
+    piped: bool, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "\nred\n  \nblue\n"
+    (tmp_path / "new.txt").write_text(said)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(said))
+    rows = answers(capsys, text, *([] if piped else [tmp_path / "new.txt"]), code=1)
+    place = "standard input" if piped else "new.txt"
+    assert [row["input"] for row in rows] == [f"{place} line 1", "red", f"{place} line 3", "blue"]
+    assert [row["class_1"] == "" for row in rows] == [True, False, True, False]
+
+
+def test_blank_lines_of_a_table_through_a_pipe_are_counted(
+    text: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO('\nid,text\n\n1,"red\n\nred"\n2,blue\n'))
+    assert [row["input"] for row in answers(capsys, text)] == [f"standard input.csv line {line}" for line in (4, 7)]
+
+
+def test_parquet_through_a_pipe_is_a_table(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = written(tmp_path, ".parquet").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
+    assert [row["id"] for row in answers(capsys, text)] == ["q0", "q1", "q2", "q3"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data[:50]))))
+    with pytest.raises(WeftError, match=r"standard input.* is not a readable Parquet file"):
+        dispatch(["predict", str(text)])
+
+
+def test_a_list_in_json_is_rows(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": f"q{n}", "text": said} for n, said in enumerate(QUESTIONS)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows, indent=2))
+    (tmp_path / "texts.json").write_text(json.dumps([*QUESTIONS, ""]))
+    found = answers(capsys, text, tmp_path / "rows.json")
+    assert [row["id"] for row in found] == ["q0", "q1", "q2", "q3"] and found[0]["input"] == "rows.json item 1"
+    same = answers(capsys, text, tmp_path / "texts.json", code=1)
+    assert [row["input"] for row in same] == [*QUESTIONS, "texts.json item 5"]
+    assert [row["probability_1"] for row in same[:4]] == [row["probability_1"] for row in found]
+
+
+@pytest.mark.parametrize("content", ['{"text": "red"}', "[]", '["red", 1]', "7", "[[1]]", '{"text": "red"}\n{}', "["])
+def test_json_that_is_no_list_of_rows_is_refused(content: str, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.json").write_text(content)
+    with pytest.raises(WeftError, match=r"new\.json (holds no list|is not readable as JSON).*\.jsonl"):
+        dispatch(["predict", str(text), str(tmp_path / "new.json")])
+
+
+def test_nested_cells_are_passed_on_as_json(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"text": "red", "more": {"é": None, "b": [True]}}, {"text": {"a": "red"}, "more": 2}]
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, second = answers(capsys, text, tmp_path / "new.jsonl", code=1)
+    assert first["more"] == '{"é": null, "b": [true]}' and second["more"] == "2"
+    assert first["class_1"] and not second["class_1"], "an object is no text"
+
+
 def pictures(folder: Path, count: int = 3) -> Path:
     for number in range(count):
         (folder / "sub").mkdir(parents=True, exist_ok=True)
@@ -212,6 +334,19 @@ def test_eval_says_which_rows_and_names_the_classes(text: Path, capsys: pytest.C
     assert f"rows of test of {sentences()}" in out and "matthews" in out and "balanced_accuracy" in out
     table = out[out.index("confusion") :].splitlines()
     assert table[1].split() == ["b", "g", "r"] and [line.split()[0] for line in table[2:]] == ["b", "g", "r"]
+
+
+def test_eval_shortens_the_list_of_classes_never_answered() -> None:
+    assert shown([0.25, 1.0]) == "0.2500 – 1.0000" and shown([]) == "none"
+    assert shown([f"c{n}" for n in range(34)]) == "c0, c1, c2, c3, c4, c5, c6, c7 and 26 more"
+
+
+def test_eval_takes_the_columns_that_it_asks_for(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "new.csv").write_text("review,verdict\nred,r\nblue,b\n")
+    words = ["eval", str(text), str(tmp_path / "new.csv"), "--target", "verdict", "--inputs", "review"]
+    assert dispatch(words) == 0 and "all 2 rows" in capsys.readouterr().out
 
 
 def test_a_terminal_s_end_of_file_is_given_once(digits: Path) -> None:

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from weft.training.metrics import bootstrap, calibration_error, class_probabilities, headline, measure
+from weft.studies.statistics.intervals import mean_of
+from weft.training.metrics import (
+    accuracy_interval,
+    bootstrap,
+    calibration_error,
+    class_probabilities,
+    headline,
+    measure,
+)
 
 
 def test_metrics_of_three_classes_by_hand() -> None:
@@ -38,6 +46,22 @@ def test_a_network_that_answers_not_a_number_is_measured_without_auroc() -> None
 def test_a_class_that_is_absent_is_no_error() -> None:
     metrics = measure("classes", torch.eye(3)[[0, 0]], torch.tensor([0, 0]), 3)
     assert metrics["accuracy"] == 1 and len(metrics["confusion"]) == 3
+
+
+def test_right_answers_to_one_class_of_two_have_a_macro_f1_of_one() -> None:
+    metrics = measure("binary", torch.full((5, 1), 3.0), torch.ones(5), 2)
+    assert metrics["accuracy"] == metrics["macro_f1"] == 1
+
+
+@pytest.mark.parametrize(("right", "count"), [(15, 15), (0, 15), (1, 1), (30, 40), (999, 1000)])
+def test_the_interval_of_an_accuracy_is_that_of_comparisons(right: int, count: int) -> None:
+    known = mean_of((np.arange(count) < right).astype(float)[None])
+    assert accuracy_interval(right, count) == pytest.approx([known.low, known.high])
+
+
+def test_all_answers_right_on_few_rows_are_no_proof_of_a_perfect_network() -> None:
+    low, high = measure("classes", torch.eye(3)[[0, 1, 2] * 5], torch.tensor([0, 1, 2] * 5), 3)["accuracy_interval"]
+    assert low < 0.85 and high == 1
 
 
 def test_the_bootstrap_interval_is_that_of_the_binomial() -> None:

@@ -177,9 +177,44 @@ def test_another_source_is_scored_whole_or_on_its_test_split(tmp_path: Path) -> 
     same = evaluate_run(tmp_path / "run", str(copy))
     assert same["examples"] == evaluate_run(tmp_path / "run")["examples"] < 600, "not what it has learnt from"
     (tmp_path / "odd.csv").write_text("text,label\nred,r\nblack,k\n")
-    with pytest.raises(WeftError, match=r"odd\.csv line 3: the label 'k' is none of the 3 classes"):
+    with pytest.raises(WeftError, match=r"odd\.csv line 3: the label 'k' is none of the 3 classes \(b, g, r\); repair"):
         evaluate_run(tmp_path / "run", str(tmp_path / "odd.csv"))
     assert evaluate_run(tmp_path / "run", str(tmp_path / "odd.csv"), on_bad="skip")["examples"] == 1
+    (tmp_path / "odd.csv").write_text("text,label\nred,R\n")
+    with pytest.raises(WeftError, match=r"\(b, g, r\), but differs from 'r' in case or blanks alone; repair"):
+        evaluate_run(tmp_path / "run", str(tmp_path / "odd.csv"))
+
+
+def test_the_rows_of_the_run_s_own_source_are_said_to_be_held_out_or_learnt_from(tmp_path: Path) -> None:
+    own = sentences()
+    train(configure("text", steps=5), tmp_path / "run")
+    for source in (None, str(own)):
+        found = evaluate_run(tmp_path / "run", source)
+        held = "which were held out when the run learnt from the others"
+        assert found["rows"] == f"the {found['examples']} rows of test of {own}, {held}"
+        assert evaluate_run(tmp_path / "run", source, "train")["rows"].endswith(", which the run has learnt from")
+    lines = own.read_text().splitlines()
+    (tmp_path / "splits").mkdir()
+    for name, part in (("train", lines[1:301]), ("test", lines[301:401])):
+        (tmp_path / "splits" / f"{name}.csv").write_text("\n".join([lines[0], *part]) + "\n")
+    config = lifecycle.replace(configure("text", steps=5), source=str(tmp_path / "splits"))
+    train(config, tmp_path / "parted")
+    found = evaluate_run(tmp_path / "parted", str(tmp_path / "splits"))
+    assert found["rows"] == f"the 100 rows of test of {tmp_path / 'splits'}", "a split of its own"
+
+
+def test_columns_of_another_source_may_be_named(tmp_path: Path) -> None:
+    """Those of the run's own may not: other rows would be held out."""
+    train(configure("text", steps=5), tmp_path / "run")
+    other = tmp_path / "other.csv"
+    other.write_text("review,verdict,second\nred,r,b\nblue,b,b\n")
+    with pytest.raises(WeftError, match="has no column"):
+        evaluate_run(tmp_path / "run", str(other))
+    found = [evaluate_run(tmp_path / "run", str(other), target=t, inputs=("review",)) for t in ("verdict", "second")]
+    assert [sum(metrics["confusion"][2]) for metrics in found] == [1, 0]
+    for source in (None, str(sentences())):
+        with pytest.raises(WeftError, match="leave out --target and --inputs"):
+            evaluate_run(tmp_path / "run", source, target="label")
 
 
 def test_classes_of_another_folder_are_told_by_name(tmp_path: Path) -> None:

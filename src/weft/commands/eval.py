@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from tyro.conf import Positional
 
+from weft.terminal import brief_list
+
 FEW = 12  # classes whose confusions fit a screen as a table
 
 
@@ -24,6 +26,10 @@ class Arguments:
     Of another source its test split is scored, or its validation split, or all rows where it has neither."""
     split: str | None = None
     """Another split of that source, by its name; of the run's own also train, validation or test."""
+    target: str | None = None
+    """Column of that source with the right answers; needed only where it is not called as in the run's own."""
+    inputs: tuple[str, ...] | None = None
+    """Column, or the two columns of a text pair, to answer from; needed only where they are not called so either."""
     on_bad: Literal["fail", "skip"] | None = None
     """fail: stop at the first bad row, naming it; skip: leave bad rows out; by default as in the run."""
     batch_size: int = 256
@@ -39,7 +45,16 @@ def run(arguments: Arguments) -> int:
     from weft.training.inference.evaluate import evaluate_run
 
     asked = arguments
-    metrics = evaluate_run(asked.run, asked.source, asked.split, asked.batch_size, asked.encoder, asked.on_bad)
+    metrics = evaluate_run(
+        asked.run,
+        asked.source,
+        asked.split,
+        asked.batch_size,
+        asked.encoder,
+        asked.on_bad,
+        target=asked.target,
+        inputs=asked.inputs,
+    )
     if arguments.json:
         print(json.dumps(metrics))
         return 0
@@ -53,11 +68,12 @@ def run(arguments: Arguments) -> int:
 
 
 def shown(value: Any) -> str:
-    """A metric for reading: numbers to four digits."""
+    """A metric for reading: numbers to four digits, intervals by their ends, names as a list."""
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, list):
-        return " – ".join(f"{v:.4f}" if isinstance(v, float) else str(v) for v in value) or "none"
+        numbers = value and all(isinstance(number, float) for number in value)
+        return " – ".join(map(shown, value)) if numbers else brief_list(map(str, value)) or "none"
     return str(value)
 
 

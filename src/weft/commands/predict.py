@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -14,14 +12,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tyro.conf import Positional, UseAppendAction
 
 from weft.errors import WeftError
-from weft.terminal import CsvWriter, brief_list, for_data
+from weft.terminal import CsvWriter, for_data
 
 if TYPE_CHECKING:
-    from weft.data.sources.rows import Row, RowTable, Wanted
+    from weft.data.sources.rows import Row
     from weft.training.inference.predictor import Predictor
 
-PIPED = Path("-")
-IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8")  # what JPEG, PNG and GIF begin with; others have a zero early on
 TOLD = 20  # bad inputs that are named; the others are counted
 
 
@@ -29,8 +25,8 @@ TOLD = 20  # bad inputs that are named; the others are counted
 class Arguments:
     """Predict: weft predict RUN cat.jpg photos/ new.csv, or --text "…", or - (or nothing) for standard input
 
-    A table (CSV, TSV, JSONL, Parquet) is read by the columns that the run was trained on; its other columns are passed
-    on. An input that cannot be read costs its own answer: it is named on standard error, and the exit code is 1.
+    A table (CSV, TSV, JSONL, JSON, Parquet) is read by the columns that the run was trained on; its other columns are
+    passed on. An input that cannot be read costs its own answer: it is named on standard error, and the exit code is 1.
     """
 
     run: Positional[Path]
@@ -56,11 +52,14 @@ def run(arguments: Arguments) -> int:
     """Print a line for each input, in their order; 1 if some could not be answered."""
     if arguments.top < 1 or arguments.batch_size < 1:
         raise WeftError("--top and --batch-size must be at least 1")
+    from weft.commands.given import inputs
+    from weft.data.sources.rows import Wanted
     from weft.training.inference.predictor import chunks, load
 
     predictor = load(arguments.run, arguments.encoder)
     predictor.card.objective()  # refuses a network that has learnt no answers
-    others, rows = inputs(arguments, predictor)
+    wanted = Wanted(predictor.takes, tuple(predictor.columns))
+    others, rows = inputs(arguments.text, arguments.files, wanted)
     writer = Writer(for_data(), arguments, predictor, others)
     for part in chunks(rows, arguments.batch_size):
         writer.write(part)
@@ -70,159 +69,6 @@ def run(arguments: Arguments) -> int:
     if writer.bad > 1:
         print(f"weft: {writer.bad:,} of {writer.count:,} inputs have no answer", file=sys.stderr)
     return 2 if writer.bad == writer.count else 1
-
-
-# ---- From what was given to inputs one by one.
-
-
-def inputs(arguments: Arguments, predictor: Predictor) -> tuple[list[str], Iterator[Row]]:
-    """The columns of tables that are passed on, and all inputs: texts, files, or else standard input."""
-    if arguments.text and predictor.modality != "text":
-        raise WeftError(f"this network takes {predictor.modality}s, not text; give files")
-    wanted = wanted_by(predictor)
-    if arguments.files.count(PIPED) > 1:
-        raise WeftError("standard input can be read once; give - once")
-    parts: list[Iterable[Row]] = [of_lines(arguments.text, wanted)]
-    for path in arguments.files if arguments.text else arguments.files or (PIPED,):
-        files = [path] if path == PIPED else files_of(path, wanted)
-        parts += [of_input(wanted) if file == PIPED else opened(file, wanted) for file in files]
-    others = [name for part in parts for name in getattr(part, "others", ())]
-    return list(dict.fromkeys(others)), itertools.chain.from_iterable(parts)
-
-
-def of_input(wanted: Wanted) -> Iterable[Row]:
-    """What stands on standard input: a table, an image, or else a line an input."""
-    if wanted.modality == "image" and (image := piped_image()):
-        from weft.data.sources.rows import Row
-
-        return [Row("standard input", image)]
-    from weft.data.sources.rows import is_header
-
-    lines = lines_of_input()
-    seen = list(itertools.islice(lines, 1))
-    if seen and is_header(seen[0]):
-        seen += itertools.islice(lines, 1)
-    table = table_in(seen, lines, wanted)
-    return of_lines(itertools.chain(seen, lines), wanted) if table is None else table
-
-
-def piped_image() -> bytes:
-    """Standard input, if it is an image and no text."""
-    stream = getattr(sys.stdin, "buffer", None)
-    if stream is None or stream.closed or stream.isatty() or not hasattr(stream, "peek"):
-        return b""  # a look at a terminal would take away its end of file
-    head = stream.peek(16)[:16]
-    return stream.read() if head.startswith(IMAGES) or b"\0" in head else b""
-
-
-def wanted_by(predictor: Predictor) -> Wanted:
-    from weft.data.sources.rows import Wanted
-
-    return Wanted(predictor.takes, tuple(predictor.columns))
-
-
-def files_of(path: Path, wanted: Wanted) -> list[Path]:
-    """The file itself, or all of a folder that the network may take; what is not there is told before any answer."""
-    if path.is_dir():
-        from weft.data.read.decode import ENDINGS as PICTURES
-        from weft.data.sources.rows import ENDINGS as TABLES
-        from weft.disk import data_files
-
-        alone = PICTURES if wanted.modality == "image" else (".txt",)
-        files = data_files(path)
-        found = [file for file in files if file.suffix.lower() in alone]
-        found = found or [file for file in files if file.suffix.lower() in TABLES]
-        if not found:
-            raise WeftError(f"{path} holds no file that this network takes ({brief_list([*alone, *TABLES], 20)})")
-        return found
-    if not path.is_file():
-        what = f"{path} is no regular file" if path.exists() else f"there is no file {path}"
-        raise WeftError(f"{what}; give files or folders that can be read")
-    return [path]
-
-
-def opened(file: Path, wanted: Wanted) -> Iterable[Row]:
-    """The inputs in a file; of a table the columns are known at once."""
-    from weft.data.sources.rows import ENDINGS, RowTable
-
-    if file.suffix.lower() not in ENDINGS:
-        return of_file(file, wanted)
-    table = RowTable(file, wanted)
-    for note in table.notes:
-        print(note, file=sys.stderr)
-    return table
-
-
-def lines_of_input() -> Iterator[str]:
-    """The lines of standard input as they come; empty ones are left out."""
-    stream: Any = sys.stdin
-    if stream is None or stream.closed:
-        raise WeftError("standard input is closed; give files or --text, or lines on standard input")
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(encoding="utf-8-sig", errors="strict")  # whatever the locale says
-    try:
-        for line in stream:
-            if line.rstrip("\r\n"):
-                yield line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise WeftError(f"standard input is not UTF-8 text ({error}); convert it, with iconv for instance") from error
-    except OSError as error:
-        raise WeftError(f"standard input cannot be read ({error.strerror}); give files or --text") from error
-
-
-def table_in(seen: list[str], lines: Iterator[str], wanted: Wanted) -> RowTable | None:
-    """Standard input as a table, where its first lines, which were `seen`, are those of one."""
-    from weft.data.sources.rows import RowTable, ending_of
-
-    ending = ending_of(seen, wanted)
-    if ending is None:
-        return None
-    return RowTable(Path(f"standard input{ending}"), wanted, io.StringIO("\n".join([*seen, *lines]) + "\n"))
-
-
-def of_file(path: Path, wanted: Wanted) -> Iterable[Row]:
-    """An image is one input; other files hold one a line."""
-    from weft.data.sources.rows import Row
-
-    if wanted.modality == "image":
-        return [Row(str(path), path)]
-    from weft.data.sources.encoding import encoding_of
-
-    encoding = encoding_of(path)
-    if encoding.note:
-        print(encoding.note, file=sys.stderr)
-    try:
-        with path.open(encoding=encoding.name) as stream:
-            lines = [line.rstrip("\n") for line in stream if line.strip()]
-    except UnicodeDecodeError as error:
-        raise WeftError(f"{path} is not UTF-8 text ({error}); convert it, with iconv for instance") from error
-    return of_lines(lines, wanted)
-
-
-def of_lines(lines: Iterable[str], wanted: Wanted) -> Iterator[Row]:
-    """Lines as inputs of the network's kind: paths of images, texts, pairs of them, or numbers between commas."""
-    from weft.data.sources.rows import Row
-
-    reading = {"vector": numbers, "pair": pair, "image": Path, "text": str}[wanted.modality]
-    for line in lines:
-        try:
-            yield Row(line, reading(line))  # type: ignore[operator]
-        except ValueError as error:
-            yield Row(line, None, str(error))
-
-
-def pair(line: str) -> tuple[str, str]:
-    first, tab, second = line.partition("\t")
-    if not tab:
-        raise ValueError("this network reads pairs of texts; put a tab between the two")
-    return first, second
-
-
-def numbers(line: str) -> list[float]:
-    try:
-        return [float(word) for word in line.split(",")]
-    except ValueError as error:
-        raise ValueError("it is not a row of numbers; write for instance 0.5,2,7") from error
 
 
 # ---- Answers.
@@ -309,4 +155,11 @@ class Writer:
             print(json.dumps(content, ensure_ascii=False, default=str), file=self.file)
         else:
             passed = [row.others.get(name, "") for name in self.others]
-            self.csv.row([row.name, *("" if cell is None else cell for cell in passed), *answer[1]])
+            self.csv.row([row.name, *map(passed_on, passed), *answer[1]])
+
+
+def passed_on(cell: Any) -> Any:
+    """A cell of a table that was given, for a cell of CSV: what is nested in it as JSON."""
+    if isinstance(cell, dict | list):
+        return json.dumps(cell, ensure_ascii=False, default=str)
+    return "" if cell is None else cell

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from weft.data.config import Task
 from weft.data.sources.table import as_number, missing, word
 from weft.errors import WeftError
+from weft.terminal import brief_list
 
 if TYPE_CHECKING:
     from weft.data.open.source import Source
@@ -44,7 +45,9 @@ class Labels:
         if self.task == "regression":
             return self._encode_numbers(raw)
         codes = self._codes(raw)
-        faults = {int(row): self._outside(raw[row]) for row in np.flatnonzero(codes < 0)}
+        unknown = {int(row): raw[row] for row in np.flatnonzero(codes < 0)}
+        said = {key: self._outside(value) for key, value in {repr(value): value for value in unknown.values()}.items()}
+        faults = {row: said[repr(value)] for row, value in unknown.items()}
         return (codes.astype(np.float32) if self.task == "binary" else codes), faults
 
     def _codes(self, raw: NDArray[Any]) -> NDArray[np.int64]:
@@ -78,7 +81,10 @@ class Labels:
         value = self._spelling(value) if self.spelt else value
         if self.numbered and not self.spelt and as_number(value) == as_number(value):
             return f"the label {word(value)} is outside the range 0 to {len(self.classes) - 1}"
-        return f"the label {word(value)!r} is none of the {len(self.classes)} classes"
+        name = word(value)
+        alike = next((names[1] for names in look_alikes([name, *self.classes]) if names[0] == name), None)
+        hint = "" if alike is None else f", but differs from {alike!r} in case or blanks alone"
+        return f"the label {name!r} is none of the {len(self.classes)} classes ({brief_list(self.classes)}){hint}"
 
 
 def is_padded(value: Any) -> bool:

@@ -138,7 +138,7 @@ def _read(file: Path) -> Lines:
 
 
 def _read_stream(stream: TextIO, file: Path) -> Lines:
-    if file.suffix.lower() in {".jsonl", ".ndjson"}:
+    if file.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
         return _read_json(stream, file)
     if file.suffix.lower() != ".txt":
         return _read_csv(stream, file)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import io
 import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,10 +21,11 @@ from weft.data.sources.arrow import pixels_in
 from weft.data.sources.columns import PAIRS, TEXTS
 from weft.data.sources.delimited import ENDINGS as DELIMITED
 from weft.data.sources.delimited import Lines, number_in, read_lines
+from weft.data.sources.encoding import encoding_of
 from weft.errors import WeftError
 from weft.terminal import brief_list
 
-ENDINGS = (".parquet", *(ending for ending in DELIMITED if ending != ".txt"))
+ENDINGS = (".parquet", ".json", *(ending for ending in DELIMITED if ending != ".txt"))
 FILES = ("image", "path", "file", "filename", "file_name", "image_path")  # columns that name pictures
 
 
@@ -47,10 +50,16 @@ class Wanted:
 class RowTable:
     """A table whose input columns are known; its rows are read when they are asked for."""
 
-    def __init__(self, file: Path, wanted: Wanted, stream: TextIO | None = None) -> None:
+    def __init__(self, file: Path, wanted: Wanted, stream: TextIO | BinaryIO | None = None) -> None:
+        """`stream` is read in the place of the file: lines, or the bytes of Parquet."""
         self.file, self.wanted = file, wanted
-        self.lines = None if file.suffix.lower() == ".parquet" else read_lines(file, stream)
-        names = self.lines.names if self.lines is not None else parquet_names(file)
+        ending = file.suffix.lower()
+        self.place = "item" if ending == ".json" else "line"
+        self.content = file if stream is None else stream  # of Parquet
+        if ending == ".json":
+            stream = json_lines(file)
+        self.lines = None if ending == ".parquet" else read_lines(file, cast("TextIO | None", stream))
+        names = self.lines.names if self.lines is not None else parquet_names(file, self.content)
         self.inputs = input_columns(names, wanted, file, self.lines is None or self.lines.headed)
         self.others = [name for name in names if name not in self.inputs]
 
@@ -64,12 +73,12 @@ class RowTable:
     def _of_lines(self, lines: Lines) -> Iterator[Row]:
         for number, (place, cells) in enumerate(zip(lines.places, lines.rows, strict=True)):
             row = dict(zip(lines.names, cells, strict=True))
-            yield self._row(f"{self.file.name} line {place}", row, lines.commas, lines.faults.get(number, ""))
+            yield self._row(f"{self.file.name} {self.place} {place}", row, lines.commas, lines.faults.get(number, ""))
 
     def _of_parquet(self) -> Iterator[Row]:
         number = 0
         try:
-            with pq.ParquetFile(self.file) as opened:
+            with pq.ParquetFile(self.content) as opened:
                 for batch in opened.iter_batches(1024):
                     for row in batch.to_pylist():
                         yield self._row(f"{self.file.name} row {number}", row, False)
@@ -93,6 +102,8 @@ class RowTable:
         for column, cell in zip(self.inputs, cells, strict=True):
             if cell is None or not str(cell).strip():
                 raise ValueError(f"the text is empty (column {column})")
+            if isinstance(cell, dict | list):
+                raise ValueError(f"{column} is {json.dumps(cell, default=str)[:40]}, where the network takes a text")
         texts = [str(cell) for cell in cells]
         return texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
@@ -155,9 +166,36 @@ def usual_columns(names: list[str], wanted: Wanted, file: Path) -> list[str]:
     raise WeftError(f"{file}: which column holds {what}? It has {brief_list(names)}; call the right one {usual}")
 
 
-def parquet_names(file: Path) -> list[str]:
+def json_items(file: Path) -> list[Any]:
+    """The items of a JSON file, one at least: objects, or texts."""
+    encoding = encoding_of(file)
     try:
-        return list(pq.read_schema(file).names)
+        items = json.loads(file.read_text(encoding=encoding.name))
+    except (ValueError, RecursionError) as error:
+        raise WeftError(f"{file} is not readable as JSON ({error}); repair it, or call it .jsonl") from error
+    kinds = {type(item) for item in items} if isinstance(items, list) else set()
+    if kinds not in ({dict}, {str}):
+        raise WeftError(f"{file} holds no list of objects, nor of texts; write one, or an object a line as .jsonl")
+    return list(items)
+
+
+def json_lines(file: Path) -> TextIO:
+    """The objects of a JSON file as JSONL."""
+    return io.StringIO("\n".join(map(json.dumps, json_items(file))))
+
+
+def begins_list(file: Path) -> bool:
+    """Whether a JSON file seems to hold a list; one that cannot be read is told when it is."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(1024).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    except OSError:
+        return True
+
+
+def parquet_names(file: Path, content: Any) -> list[str]:
+    try:
+        return list(pq.read_schema(content).names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise WeftError(f"{file} is not a readable Parquet file ({error}); write or fetch it anew") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -27,6 +27,20 @@ from weft.training.storage.run_folder import RunFolder, open_run
 Loading = Callable[[Source, str], Batches]  # the batches of a split
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Where another source is to be read otherwise than the run's own was."""
+
+    on_bad: OnBad | None = None
+    target: str | None = None
+    inputs: tuple[str, ...] | None = None
+
+    def refuse_columns(self, why: str) -> None:
+        """Refuse columns where there is nothing to choose."""
+        if self.target is not None or self.inputs is not None:
+            raise WeftError(f"{why}; leave out --target and --inputs")
+
+
 def evaluate_run(
     path: Path,
     source: str | None = None,
@@ -35,17 +49,23 @@ def evaluate_run(
     encoder: Path | None = None,
     on_bad: OnBad | None = None,
     predictor: Predictor | None = None,
+    target: str | None = None,
+    inputs: tuple[str, ...] | None = None,
 ) -> Metrics:
     """Loss and metrics of a run's network on a source; by default what its record reports.
 
     Of another source all rows are scored, or its test split if it has one, or the `split` that is asked for; `rows`
     says which. `encoder` is where the frozen encoder lies that the network stands on, if not in the run's folder.
-    `predictor` is asked in the place of the run's own network, of which it is another form.
+    `predictor` is asked in the place of the run's own network, of which it is another form. `target` and `inputs` are
+    the columns of another source, where they are not called as in the run's own.
     """
     if batch_size < 1:
         raise WeftError("--batch-size must be at least 1")
-    config = open_run(path).config()
+    config, reading = open_run(path).config(), Asked(on_bad, target, inputs)
+    if source is None:
+        reading.refuse_columns("the run's own source is read by the columns that it learnt from")
     if isinstance(config, PretrainConfig):
+        reading.refuse_columns(f"{path} was pretrained and has no target")
         from weft.training.pretraining.prepare import evaluate_pretrained
 
         return evaluate_pretrained(path, source, split or "test", batch_size, encoder)
@@ -59,19 +79,19 @@ def evaluate_run(
 
         own = judged(config, source, split)
         made = loader if predictor else loading(asked, batch_size)  # another form has an encoder below it in itself
-        return evaluate_labelled(path, asked, source, own, made, on_bad)
-    return evaluate_labelled(path, asked, source, split, loader, on_bad)
+        return evaluate_labelled(path, asked, source, own, made, reading)
+    return evaluate_labelled(path, asked, source, split, loader, reading)
 
 
 def evaluate_labelled(
-    path: Path, predictor: Predictor, source: str | None, split: str | None, loading: Loading, on_bad: OnBad | None
+    path: Path, predictor: Predictor, source: str | None, split: str | None, loading: Loading, reading: Asked
 ) -> Metrics:
     """The same for a run that has learnt targets, classes or numbers."""
     folder = open_run(path)
     config = folder.labelled()
-    if on_bad is not None:
-        config = replace(config, reading=replace(config.reading, on_bad=on_bad))
-    opened, names, rows = chosen(folder, config, predictor, source, split)
+    if reading.on_bad is not None:
+        config = replace(config, reading=replace(config.reading, on_bad=reading.on_bad))
+    opened, names, rows = chosen(folder, config, predictor, source, split, reading)
     parts = [outputs_of(predictor.network, loading(opened, name)) for name in names]
     outputs, targets = (torch.cat(part) for part in zip(*parts, strict=True))
     objective = predictor.card.objective()
@@ -86,16 +106,22 @@ def evaluate_labelled(
 
 
 def chosen(
-    folder: RunFolder, config: RunConfig, predictor: Predictor, source: str | None, split: str | None
+    folder: RunFolder,
+    config: RunConfig,
+    predictor: Predictor,
+    source: str | None,
+    split: str | None,
+    reading: Asked,
 ) -> tuple[Source, list[str], str]:
     """The source, the splits of it that are scored, and which rows these are, in words."""
     plan, known = folder.plan(), None
     if source is not None:
-        known = open_known(source, config, predictor)
+        known = open_known(source, config, predictor, reading)
         if plan is None or known.fingerprint != plan.fingerprint.partition("+")[0]:
             names = names_of(known, split)
             count = sum(known.count(name) for name in names)
             return known, names, rows_in_words(known, names, count)
+        reading.refuse_columns(f"{source} is what the run learnt from, and is read by the same columns")
     else:
         require_there(folder.path, config.source)
     opened = open_source(source or config.source, config.reading)
@@ -103,16 +129,16 @@ def chosen(
         opened.require(plan.fingerprint.partition("+")[0])  # after it stands what fine-tuning started from
     check(predictor, opened)
     name = role_of(opened, split)
-    same = ", which the run has learnt from" if source is not None else ""
-    return opened, [name], f"the {opened.count(name):,} rows of {name} of {opened.name}{same}"
+    return opened, [name], own_in_words(opened, name)
 
 
-def open_known(source: str, config: RunConfig, predictor: Predictor) -> Source:
+def open_known(source: str, config: RunConfig, predictor: Predictor, reading: Asked) -> Source:
     """Another source, its labels in the code of the network and its inputs out of the same columns."""
     card = predictor.card
     asked = config.reading
     if columns := predictor.columns:
         asked = replace(asked, inputs=tuple(columns), target=asked.target or card.target)
+    asked = replace(asked, inputs=reading.inputs or asked.inputs, target=reading.target or asked.target)
     labels = Labels(card.task, tuple(card.classes), wide=True)
     opened = open_for(source, replace(asked, task=card.task), predictor.takes, labels)
     check(predictor, opened)
@@ -135,6 +161,16 @@ def rows_in_words(source: Source, names: list[str], count: int) -> str:
     if len(names) == len(source.splits):
         return f"all {count:,} rows of {source.name}"
     return f"the {count:,} rows of the split {names[0]!r} of {source.name}"
+
+
+def own_in_words(source: Source, name: str) -> str:
+    """Which rows of the run's own source a split holds, and whether the run has learnt from them."""
+    rows = f"the {source.count(name):,} rows of {name} of {source.name}"
+    if name == "train":
+        return f"{rows}, which the run has learnt from"
+    if not source.splits[name].drawn:
+        return rows
+    return f"{rows}, which were held out when the run learnt from the others"
 
 
 def role_of(source: Source, split: str | None) -> str:
