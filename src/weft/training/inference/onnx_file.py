@@ -151,10 +151,19 @@ class OnnxNetwork(Network):
 
     def __init__(self, config: NetworkConfig, content: bytes, path: Path) -> None:
         super().__init__(config)
-        self.path, self.session = path, started(content, path)
+        self.path, self.content = path, content
+        self._sessions: dict[int, onnxruntime.InferenceSession] = {}
         self.names = [one.name for one in self.session.get_inputs()]
         if not {"x"} <= set(self.names) <= set(INPUTS) or len(self.session.get_outputs()) != 1:
             raise Damaged(f"{path} takes {', '.join(self.names)[:80]}, which no graph of weft's does; export it anew")
+
+    @property
+    def session(self) -> onnxruntime.InferenceSession:
+        """What computes the graph on as many threads as torch has at the moment."""
+        threads = torch.get_num_threads()
+        if threads not in self._sessions:
+            self._sessions[threads] = started(self.content, self.path, threads)
+        return self._sessions[threads]
 
     def forward(self, x: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """As that of the network that was exported: (batch, classes)."""
@@ -184,12 +193,14 @@ class OnnxNetwork(Network):
         raise WeftError(f"{self.path} is a graph, whose weights cannot be trained or saved; use the run it was made of")
 
 
-def started(content: bytes, path: Path) -> onnxruntime.InferenceSession:
-    """What computes a graph, with as many threads as torch has; messages of the library itself are left out."""
+def started(content: bytes, path: Path, threads: int) -> onnxruntime.InferenceSession:
+    """What computes a graph, with so many threads that leave the cores to others while they wait; messages of the
+    library itself are left out."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 4
+    options.intra_op_num_threads, options.log_severity_level = threads, 4
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(content, options, providers=PROVIDERS)
     except Exception as error:  # the library has classes of its own, one for each of its status codes
