@@ -117,7 +117,10 @@ def matthews_from(right: float, true: NDArray[Any], said: NDArray[Any]) -> float
 
 
 def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:
-    """The same judgement, unless the probabilities put one class before the other more often than luck does."""
+    """The same judgement, unless the probabilities put one class before the other more often than luck does.
+
+    Answers that are better than a guess, if on too few rows to be sure of it alone, need no remark then.
+    """
     from sklearn.metrics import roc_auc_score
 
     first, second = int((wanted == 0).sum()), int((wanted == 1).sum())
@@ -128,7 +131,7 @@ def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:
     if area - SIGMAS * deviation <= 0.5:
         return found
     apart = f"though its probabilities tell the classes apart (AUROC {area:.2f})"
-    remark = f"its answers are no better than a guess, {apart}: {found.figures}"
+    remark = "" if found.value > 0 else f"its answers are no better than a guess, {apart}: {found.figures}"
     low, high = area - SIGMAS * deviation, min(1.0, area + SIGMAS * deviation)
     return Learnt("auroc", area, low, high, 0.5, found.rows, True, remark, found.figures)
 
