@@ -9,7 +9,7 @@ what the whole interval says. Two classes may also be told apart by their probab
 What is read from records needs no torch.
 
 Over-fitting is told here too: a network over-fits when it goes on getting better on what it learns from and worse on
-what it does not. The best step is kept all the same; but the gap between the two losses, drawn by epoch, tells that
+what it does not, by more than chance does on so few validation rows. The best step is kept all the same; but the gap between the two losses, drawn by epoch, tells that
 fewer steps, more rows or more augmentation would serve as well or better.
 """
 
@@ -39,6 +39,7 @@ CURVES = "curves.svg"
 FEWEST = 3  # evaluations that make a curve
 RISE = 1.05  # of the validation loss over its least, which is more than its noise from step to step
 APART = 2.0  # times the training loss, at which the gap is named though the validation loss does not rise
+SLIGHT = 0.01  # nats, or share of the variance: a smaller difference of losses changes no answer
 
 Record = dict[str, Any]
 Values = NDArray[np.float64]
@@ -231,16 +232,23 @@ def overfitting(record: Record) -> str | None:
         return None
     least, last = min(found, key=lambda event: event["validation_loss"]), found[-1]
     train, held = last["train_loss"], last["validation_loss"]
+    noise, lowest = noise_of(record), least["validation_loss"]
     remedy = "more rows, more augmentation or more --weight-decay would help"
-    if held > RISE * least["validation_loss"] and train < least["train_loss"]:
+    if held > max(RISE, 1 + noise) * lowest and held > lowest + SLIGHT and train < least["train_loss"]:
         return (
             f"over-fitting: after epoch {least['epoch']:.3g} the validation loss rose from "
             f"{least['validation_loss']:.3g} to {held:.3g} while the training loss fell from {least['train_loss']:.3g} "
             f"to {train:.3g}; the best step, {record.get('best_step')}, is kept; fewer --epochs, {remedy}"
         )
-    if held > 0 and train < held / APART:
+    if train < min(1 / APART, 1 - noise) * held and train < held - SLIGHT:
         return f"over-fitting: training loss {train:.3g}, validation loss {held:.3g} at the end; {remedy}"
     return None
+
+
+def noise_of(record: Record) -> float:
+    """What chance does to a validation loss, as a share of it: losses of single rows deviate by about their mean."""
+    rows = (record.get("learnt") or {}).get("rows")
+    return SIGMAS / math.sqrt(rows) if rows else 0.0
 
 
 def draw_curves(folder: Path, record: Record) -> None:
