@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from weft.data.open.labels import uneven
 from weft.data.open.source import Source
-from weft.data.transform.fit import LARGE, SMALL, fitting_side, image_shapes, other_sizes
+from weft.data.transform.fit import LARGE, SMALL, image_shapes, other_sizes, own_side
 from weft.data.transform.transforms import ImageTransform, Transform
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
@@ -73,10 +73,10 @@ def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> 
 
 
 def small_side(config: RunConfig, source: Source) -> tuple[int, int]:
-    """The side that follows the images, and the smaller one that the network which is chosen here takes."""
+    """The side that the images have, and the smaller one that the network which is chosen here takes."""
     if config.transform.img_size is not None:
         return config.transform.img_size, config.transform.img_size
-    side = fitting_side(image_shapes(source))
+    side = own_side(image_shapes(source))
     return side, min(side, LARGE if is_long(config) else SMALL)
 
 
