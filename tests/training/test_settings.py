@@ -155,6 +155,11 @@ def test_the_side_is_that_of_nearly_all_pictures_and_the_others_are_counted(tmp_
     assert any("are of other sizes, 32 to 39 px" in note for note in inputs.notes)
 
 
+def test_the_command_that_tells_which_network_is_best_can_be_copied(tmp_path: Path):
+    told = open_inputs(RunConfig(source=str(photos(tmp_path / "my photos")))).notes
+    assert any(f"`weft compare '{tmp_path / 'my photos'}'` tells" in note for note in told)
+
+
 def test_large_photographs_of_one_size_are_made_as_small_as_those_of_all_sizes(tmp_path: Path):
     """A side of 150 px would neither end soon nor fit the patches of this network."""
     large = str(photos(tmp_path / "photos", side=150))

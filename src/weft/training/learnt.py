@@ -9,8 +9,9 @@ what the whole interval says. Two classes may also be told apart by their probab
 What is read from records needs no torch.
 
 Over-fitting is told here too: a network over-fits when it goes on getting better on what it learns from and worse on
-what it does not, by more than chance does on so few validation rows. The best step is kept all the same; but the gap between the two losses, drawn by epoch, tells that
-fewer steps, more rows or more augmentation would serve as well or better.
+what it does not, by more than chance does on so few validation rows. The best step is kept all the same; but the gap
+between the two losses, drawn by epoch, tells that fewer steps, more rows or more augmentation would serve as well or
+better.
 """
 
 from __future__ import annotations

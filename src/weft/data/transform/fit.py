@@ -73,8 +73,8 @@ def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
         found = json.dumps(asdict(_fit_image(source, config))).encode()
         return {"json": torch.frombuffer(bytearray(found), dtype=torch.uint8)}
 
-    about, recipe = f"sizes and statistics of {source.name}", (train.rows.tobytes(), f"{config}, at most {DEFAULT_SIZE}")
-    stored = made_once(source, "fit", about, build, *recipe)["json"]
+    recipe = (train.rows.tobytes(), f"{config}, at most {DEFAULT_SIZE}")
+    stored = made_once(source, "fit", f"sizes and statistics of {source.name}", build, *recipe)["json"]
     return ImageTransform(**fields(json.loads(stored.numpy().tobytes())))
 
 

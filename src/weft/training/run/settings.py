@@ -7,6 +7,7 @@ alike. Image side and text length follow the data too, in `data/transform/fit.py
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -49,7 +50,8 @@ def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[s
     if config.model:
         return config, []
     model = DEFAULT_NETWORK[source.modality]
-    told = f"network {model}: {WHY[source.modality]} (--model; `weft compare {config.source}` tells which is best here)"
+    compared = f"`weft compare {shlex.quote(config.source)}`"
+    told = f"network {model}: {WHY[source.modality]} (--model; {compared} tells which is best here)"
     config = replace(config, model=model)
     if source.modality != "image":
         return config, [told]
