@@ -62,7 +62,7 @@ def dry_search(config: RunConfig, trials: int, jobs: int | None) -> DryRun:
     """The trials of a search, each as long as the network at its own settings."""
     with Pool(jobs or 1) as pool:
         facts = pool.first(tasks.look, config)
-        pool.threads = max(1, pool.cores // len(pool.workers))
+        pool.threads = config.execution.threads or max(1, pool.cores // len(pool.workers))
         batch = config.optimisation.batch_size or BATCH
         config = replace(config, optimisation=replace(config.optimisation, batch_size=batch))
         steps = steps_asked(config, max(1, facts.rows // batch))

@@ -41,8 +41,8 @@ def tune(
         search = open_search(address, name)
         if dead := fail_dead_trials(search, ORPHANS):
             say(f"{dead} trials were left running by a process that died; they are marked failed")
-        threads = max(1, pool.cores // len(pool.workers))
-        config = replace(config, execution=replace(config.execution, threads=threads))
+        threads = asked.threads or max(1, pool.cores // len(pool.workers))
+        config = replace(config, execution=replace(asked, threads=threads))
         log = folder / "log.txt"
         await_trials(Trials(pool, search, config, network, space, trials, folder / "trials", log, say))
     return summary(search, config.source, config.model, trials)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weft import machine
 from weft.networks.registry import configured
 from weft.studies.compare.candidates import Candidate, Facts, fit_to, group_of, patch
 from weft.studies.engine import tasks
@@ -24,7 +25,9 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say, on: str | None = None) -> dict[str, Any]:
     """Train every network at every rate and width and return the best validation metric of each."""
     asked, timed = config.execution, config.duration.time is not None
-    with driving(folder), open_pool(on, folder, say, None, asked.threads, asked.device == "cuda", timed) as pool:
+    size = None if on or asked.threads is None else max(1, machine.cores() // asked.threads)
+    with driving(folder), open_pool(on, folder, say, size, asked.threads, asked.device == "cuda", timed) as pool:
+        pool.threads = asked.threads or pool.threads
         facts: Facts = pool.first(tasks.look, config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip
