@@ -36,6 +36,7 @@ REPEATS = 400  # draws of a bootstrap: the tenth from either end bounds 95 %
 SIGMAS = 1.96
 NOTHING = "it has not learnt anything"
 UNCERTAIN = "it has not been shown to have learnt anything"
+GUESSING = "its answers are no better than a guess"
 CURVES = "curves.svg"
 FEWEST = 3  # evaluations that make a curve
 RISE = 1.05  # of the validation loss over its least, which is more than its noise from step to step
@@ -133,7 +134,7 @@ def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:
     if area - SIGMAS * deviation <= 0.5:
         return found
     apart = f"though its probabilities tell the classes apart (AUROC {area:.2f})"
-    remark = "" if found.value > 0 else f"its answers are no better than a guess, {apart}: {found.figures}"
+    remark = "" if found.value > 0 else f"{GUESSING}, {apart}: {found.figures}"
     low, high = area - SIGMAS * deviation, min(1.0, area + SIGMAS * deviation)
     return Learnt("auroc", area, low, high, 0.5, found.rows, True, remark, found.figures)
 
@@ -195,15 +196,18 @@ def interval(draw: Callable[[], float]) -> tuple[float, float]:
 # ---- What a record says.
 
 
-def remark(record: Record) -> str | None:
-    """The sentence about a run that learnt nothing, or too little to be seen in its answers; None if it did."""
+def remark(record: Record, classes: Sequence[str] = ()) -> str | None:
+    """The sentence about a run that learnt nothing, or too little to be seen in its answers; None if it did.
+
+    A record that holds no judgement is judged by its answers to the test split; `classes` are their names.
+    """
     told = record.get("learnt")
     if isinstance(told, dict):
         return str(told.get("remark") or "") or None
     if not record.get("beats_constant_guess", True):  # of an older run, or a damaged record
         return f"{NOTHING}: the training loss stayed that of a guess"
     if confusion := record["metrics"].get("confusion"):
-        return judge_confusion(confusion).remark or None
+        return judge_confusion(confusion, classes).remark or None
     return None
 
 
