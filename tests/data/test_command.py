@@ -150,6 +150,23 @@ def test_show_lists_every_bad_row(tmp_path: Path, capsys):
     assert sum(map(int, re.findall(r"^  and (\d+) more: the (?:text is empty|label is missing)", printed, re.M))) == 22
 
 
+def test_show_tells_all_of_a_source_with_a_bad_row(image_folder: Path, tmp_path: Path, capsys):
+    """What would be trained without it: a run is refused still, and the exit code says so."""
+    (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(f"{sentence(n)},{'ab'[n % 2]}" for n in range(60)))
+    assert weft("show", tmp_path / "rows.csv") == 0
+    whole = capsys.readouterr().out
+    with (tmp_path / "rows.csv").open("a") as file:
+        file.write("\n,a\n")
+    assert weft("show", tmp_path / "rows.csv") == 2
+    printed, told = capsys.readouterr()
+    assert "1 bad row: a run stops at the first of them; left out here" in printed and told.count("\n") == 1
+    for words in ("letters", "distribution", "train ", "[a] "):
+        assert words in printed and words in whole
+    (image_folder / "cat" / "broken.png").write_bytes(b"no image")
+    assert weft("show", image_folder, "--output", image_folder.parent / "s.png") == 2
+    assert "contact sheet: " in capsys.readouterr().out and (image_folder.parent / "s.png").is_file()
+
+
 def test_show_draws_lengths_and_says_what_would_be_cut(tmp_path: Path, capsys):
     rows = [f"{' '.join([sentence(n)] * (60 if n % 4 == 0 else 1))},{'ab'[n % 2]}" for n in range(200)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
