@@ -180,7 +180,7 @@ def brief_list(words: Iterable[str], most: int = 8) -> str:
 
 def how_many(number: float, one: str, many: str = "") -> str:
     """A number with what it counts: 1 run, 1,200 runs, 2.5 epochs; `many` where that is not `one` and an s."""
-    shown = f"{number:,}" if isinstance(number, int) else f"{number:.3g}"
+    shown = f"{number:.3g}" if isinstance(number, float) else f"{number:,}"
     return f"{shown} {one if shown == '1' else many or f'{one}s'}"
 
 

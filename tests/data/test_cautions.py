@@ -54,7 +54,7 @@ def flowers(rare: int, wrong: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("rare", [4, 12])
 def test_rows_of_a_rare_class_are_not_suspicious(tmp_path: Path, rare: int):
-    """In a small split they are fewer than the neighbours that are asked; a label that is wrong is found all the same."""
+    """In a small split they are fewer than the neighbours that are asked; a wrong label is found all the same."""
     head = "a,b,c,label"
     (tmp_path / "sound.csv").write_text("\n".join([head, *flowers(rare)]) + "\n")
     assert told_of_labels(tmp_path / "sound.csv") == []

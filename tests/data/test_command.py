@@ -58,7 +58,7 @@ def test_show_tells_splits_balance_sizes_duplicates_and_draws_a_sheet(tmp_path: 
     assert weft("show", tmp_path / "sets", "--output", tmp_path / "sheet.png") == 0
     printed = capsys.readouterr().out
     assert "20 × 16 px" in " ".join(printed.split()).replace("16 × 20", "20 × 16")
-    shared = re.findall(r"(\d+) rows of test occur in (?:train|validation)", printed)
+    shared = re.findall(r"(\d+) rows? of test occurs? in (?:train|validation)", printed)
     assert sum(map(int, shared)) == 3  # the images 5, 10 and 15
     assert "held out for validation" in printed
     with Image.open(tmp_path / "sheet.png") as sheet:
@@ -190,7 +190,7 @@ def test_show_finds_near_duplicates_and_odd_pictures(tmp_path: Path, capsys):
     Image.new("RGB", (64, 48)).save(tmp_path / "sets/train/dog/odd.png")
     assert weft("show", tmp_path / "sets", "--output", tmp_path / "sheet.png") == 0
     printed = " ".join(capsys.readouterr().out.split())
-    found = re.findall(r"(\d+) pictures of test are nearly the same as pictures of (train|validation)", printed)
+    found = re.findall(r"(\d+) picture of test is nearly the same as pictures of (train|validation)", printed)
     assert [count for count, _ in found] == ["1"] and "test/dog/again.jpg and train/cat/3.png" in printed
     assert "would be resized; --img-size sets another side" in printed
     assert "named gets pictures of 40 px" in printed and "chooses itself gets 32 px, or 40 px in runs" in printed

@@ -130,10 +130,8 @@ def show(console: Console, source: Source, arguments: Arguments, of_bad: str = S
     console.print(Text.assemble((for_terminal(source.name), "bold"), about), soft_wrap=True)
     print_splits(console, summary)
     print_balance(console, source, summary)
-    for (later, earlier), count in summary.shared.items():
-        console.print(f"• {count:,} rows of {later} occur in {earlier} as well", soft_wrap=True)
     listed = Ledger("skip", source.bad).notes()  # as they are one by one below
-    for note in [*(note for note in source.notes if note not in listed), *summary.warnings]:
+    for note in [*summary.shared_notes(), *(note for note in source.notes if note not in listed), *summary.warnings]:
         console.print(f"• {note}", soft_wrap=True)
     print_bad(console, source.bad, of_bad)
     if source.modality == "image":
@@ -169,15 +167,13 @@ def write_page(source: Source, summary: Summary, output: Path) -> Path:
 def as_page(source: Source, summary: Summary) -> dict[str, Any]:
     """What the page is drawn from."""
     balance = summary.splits["train"].balance if source.classes else {}
-    pairs = summary.shared.items()
-    shared = [f"{count:,} rows of {later} occur in {earlier} as well" for (later, earlier), count in pairs]
     return {
         "source": source.name,
         "about": f"{source.modality}, {of_target(source)}, fingerprint {source.fingerprint}",
         "splits": [{"name": name, **asdict(split)} for name, split in summary.splits.items()],
         "measures": [asdict(measure) for measure in summary.measures],
         "balance": {name: int(count) for name, count in balance.items()},
-        "notes": [*shared, *source.notes, *summary.warnings],
+        "notes": [*summary.shared_notes(), *source.notes, *summary.warnings],
         "bad": source.bad,
     }
 

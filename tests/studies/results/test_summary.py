@@ -294,8 +294,9 @@ def test_several_candidates_that_learnt_nothing_are_told_in_the_words_of_a_run()
     told = {"mlp": {0: nothing, 1: nothing}, "lenet5": {0: nothing, 1: unsure}, "tf": {0: f"{GUESSING}, though: z"}}
     (said,) = in_one_sentence(told, {"mlp": 2, "lenet5": 2, "tf": 1})
     assert said == (
-        "2 candidates have not learnt anything: mlp, lenet5 (1 of 2 runs); 1 candidate has not been shown to have learnt "
-        "anything: lenet5 (1 of 2 runs); 1 candidate has answers that are no better than a guess, though probabilities "
+        "2 candidates have not learnt anything: mlp, lenet5 (1 of 2 runs); "
+        "1 candidate has not been shown to have learnt anything: lenet5 (1 of 2 runs); "
+        "1 candidate has answers that are no better than a guess, though probabilities "
         "that tell the classes apart: tf."
     )
 

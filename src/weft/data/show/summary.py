@@ -31,6 +31,7 @@ from weft.data.show.suspicions import (
 from weft.data.sources.table import refusal
 from weft.data.transform.fit import LARGE, SMALL, fit
 from weft.data.transform.transforms import TextTransform
+from weft.terminal import how_many
 
 CHUNK, GROUP = 2048, 16  # examples that are read, and that a thread looks at, together
 SAMPLE = 2000  # texts whose tokens are counted
@@ -67,6 +68,13 @@ class Summary:
     shared: dict[tuple[str, str], int]  # (split, earlier split) -> rows of the first whose input occurs in the second
     warnings: list[str]  # near-duplicates, labels to look at twice, what would be cut or resized
     measures: list[Measure]
+
+    def shared_notes(self) -> list[str]:
+        """The rows that two splits share, in sentences."""
+        return [
+            f"{how_many(count, 'row')} of {later} {'occurs' if count == 1 else 'occur'} in {earlier} as well"
+            for (later, earlier), count in self.shared.items()
+        ]
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,8 @@ def near_duplicate_note(
     if pairs:
         a, b = pairs[0]
         places = f"{source.splits[later].place(a)} and {source.splits[earlier].place(b)}"
-        yield f"{len(pairs):,} pictures of {later} are nearly the same as pictures of {earlier}, such as {places}"
+        are = f"{how_many(len(pairs), 'picture')} of {later} {'is' if len(pairs) == 1 else 'are'}"
+        yield f"{are} nearly the same as pictures of {earlier}, such as {places}"
 
 
 def label_notes(source: Source, looked: dict[str, Look]) -> Iterator[str]:
@@ -181,7 +190,7 @@ def label_notes(source: Source, looked: dict[str, Look]) -> Iterator[str]:
     for name, odd in odd_rows(source, looked).items():
         listed = [f"{called(name, row)}, among {target_name(source, label)}" for row, label in odd[:FEW]]
         more = f" and {len(odd) - FEW} more" if len(odd) > FEW else ""
-        labels = "1 label" if len(odd) == 1 else f"{len(odd):,} labels"
+        labels = how_many(len(odd), "label")
         yield f"{labels} of {name} to look at, as all like rows have another: {'; '.join(listed)}{more}"
 
 
@@ -283,7 +292,7 @@ def _image(split: Split, example: int, raw: Any) -> Tensor:
 
 def _sizes(sizes: list[tuple[int, ...]], modality: str) -> str:
     if modality == "vector":
-        return f"{sizes[0][-1]} features"
+        return how_many(sizes[0][-1], "feature")
     if modality == "image":
         kinds = set(sizes)
         if len(kinds) == 1:

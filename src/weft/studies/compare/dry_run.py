@@ -22,6 +22,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.engine.simulation import DryRun, PlannedRun
 from weft.studies.engine.study import Job, Study
+from weft.terminal import how_many
 from weft.training.config import DurationConfig, RunConfig, is_fitted, seconds
 from weft.training.run.plan import steps_asked
 
@@ -128,4 +129,4 @@ def dry_time(asked: ComparisonConfig, study: Study, pool: Pool) -> DryRun:
 
 
 def this_machine() -> str:
-    return f"{machine.cpu_model()} with {machine.cores()} cores"
+    return f"{machine.cpu_model()} with {how_many(machine.cores(), 'core')}"

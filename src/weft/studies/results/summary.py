@@ -189,11 +189,11 @@ def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], s
 
 def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
     """A sentence by candidate: what is said of the first run concerned, and how many there are."""
-    return {
-        name: f"{name}{f' ({len(whys)} of {runs[name]} seeds, the first being {min(whys)})' if runs[name] > 1 else ''}: "
-        f"{whys[min(whys)]}"
-        for name, whys in told.items()
-    }
+    found = {}
+    for name, whys in told.items():
+        seeds = f" ({len(whys)} of {runs[name]} seeds, the first being {min(whys)})" if runs[name] > 1 else ""
+        found[name] = f"{name}{seeds}: {whys[min(whys)]}"
+    return found
 
 
 def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:

@@ -15,6 +15,7 @@ from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.tune.space import changes
+from weft.terminal import how_many
 from weft.training.config import RunConfig
 from weft.training.storage.record import best_validation
 
@@ -34,7 +35,7 @@ def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say, on: 
         candidates = [Candidate(name, model, group_of(configured(model))) for model in models for name in names(model)]
         study = Study(folder, "rate and width", facts, candidates, list(cells.values()), command="")
         study.save()
-        say(f"{len(cells)} runs in {folder}")
+        say(f"{how_many(len(cells), 'run')} in {folder}")
         run_jobs(study, pool, study.jobs, say)
     return {
         "source": facts.name,

@@ -20,6 +20,7 @@ from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
+from weft.terminal import how_many
 from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, seconds
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.mirroring import try_mirroring
@@ -94,7 +95,7 @@ def settle(
     if config.optimisation.batch_size is None:
         size = batch_for(rows, EPOCH, SMALLEST, LARGEST)
         config = replace(config, optimisation=replace(config.optimisation, batch_size=size))
-        reasons.append(f"batch {size}: {rows // size:,} steps an epoch of {rows:,} rows (--batch-size)")
+        reasons.append(f"batch {size}: {how_many(rows // size, 'step')} an epoch of {rows:,} rows (--batch-size)")
     if config.duration == DurationConfig():
         config, why = with_length(config, max(1, rows // config.optimisation.batch))
         reasons.append(why)
@@ -115,9 +116,10 @@ def with_length(config: RunConfig, steps_per_epoch: int) -> tuple[RunConfig, str
     its evaluations, on few rows, go up and down for longer before they say something."""
     epochs = min(MOST_EPOCHS, max(DEFAULT_EPOCHS, -(-STEPS // steps_per_epoch)))
     patience = max(LEAST_WAIT, round(WAIT * epochs)) if config.patience is None else config.patience
-    ends = f", at most; ends after {patience} evaluations without a better one" if patience else ""
+    ends = f", at most; ends after {how_many(patience, 'evaluation')} without a better one" if patience else ""
     config = replace(config, duration=DurationConfig(epochs=float(epochs)), patience=patience)
-    return config, f"{epochs} epochs of {steps_per_epoch:,} steps{ends} (--epochs, --time, --patience)"
+    length = f"{how_many(epochs, 'epoch')} of {how_many(steps_per_epoch, 'step')}"
+    return config, f"{length}{ends} (--epochs, --time, --patience)"
 
 
 def passes_often(config: RunConfig) -> bool:
