@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from weft import supervision, terminal
 from weft.commands.main import complain, main
-from weft.terminal import CsvWriter, for_page, for_spreadsheet, for_terminal
+from weft.terminal import CsvWriter, for_page, for_spreadsheet, for_terminal, how_many
 
 HOSTILE = "[/b][red]\x1b[31m\x9b1m\u202egnp.\ud800\x07 :smile: <b>"
 SHOWN = "[/b][red]\\u001b[31m\\u009b1m\\u202egnp.\\ud800\\u0007 :smile: <b>"
@@ -153,3 +153,9 @@ def test_show_prints_hostile_labels_names_and_texts(
     with pytest.raises(SystemExit):
         main(["data", "show", str(tmp_path / "\x1b[2Jnowhere")])
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_one_is_not_said_in_the_plural() -> None:
+    assert [how_many(number, "run") for number in (0, 1, 2, 1200)] == ["0 runs", "1 run", "2 runs", "1,200 runs"]
+    assert [how_many(number, "epoch") for number in (1.0, 2.5)] == ["1 epoch", "2.5 epochs"]
+    assert how_many(2, "class", "classes") == "2 classes"

@@ -178,6 +178,12 @@ def brief_list(words: Iterable[str], most: int = 8) -> str:
     return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
+def how_many(number: float, one: str, many: str = "") -> str:
+    """A number with what it counts: 1 run, 1,200 runs, 2.5 epochs; `many` where that is not `one` and an s."""
+    shown = f"{number:.3g}" if isinstance(number, float) else f"{number:,}"
+    return f"{shown} {one if shown == '1' else many or f'{one}s'}"
+
+
 def for_spreadsheet(cell: Any) -> Any:
     """A cell that a spreadsheet shows rather than computes: a formula gets an apostrophe before it, a number stays."""
     if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(cell):

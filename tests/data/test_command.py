@@ -58,7 +58,7 @@ def test_show_tells_splits_balance_sizes_duplicates_and_draws_a_sheet(tmp_path: 
     assert weft("show", tmp_path / "sets", "--output", tmp_path / "sheet.png") == 0
     printed = capsys.readouterr().out
     assert "20 × 16 px" in " ".join(printed.split()).replace("16 × 20", "20 × 16")
-    shared = re.findall(r"(\d+) rows of test occur in (?:train|validation)", printed)
+    shared = re.findall(r"(\d+) rows? of test occurs? in (?:train|validation)", printed)
     assert sum(map(int, shared)) == 3  # the images 5, 10 and 15
     assert "held out for validation" in printed
     with Image.open(tmp_path / "sheet.png") as sheet:
@@ -150,6 +150,23 @@ def test_show_lists_every_bad_row(tmp_path: Path, capsys):
     assert sum(map(int, re.findall(r"^  and (\d+) more: the (?:text is empty|label is missing)", printed, re.M))) == 22
 
 
+def test_show_tells_all_of_a_source_with_a_bad_row(image_folder: Path, tmp_path: Path, capsys):
+    """What would be trained without it: a run is refused still, and the exit code says so."""
+    (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(f"{sentence(n)},{'ab'[n % 2]}" for n in range(60)))
+    assert weft("show", tmp_path / "rows.csv") == 0
+    whole = capsys.readouterr().out
+    with (tmp_path / "rows.csv").open("a") as file:
+        file.write("\n,a\n")
+    assert weft("show", tmp_path / "rows.csv") == 2
+    printed, told = capsys.readouterr()
+    assert "1 bad row: a run stops at the first of them; left out here" in printed and told.count("\n") == 1
+    for words in ("letters", "distribution", "train ", "[a] "):
+        assert words in printed and words in whole
+    (image_folder / "cat" / "broken.png").write_bytes(b"no image")
+    assert weft("show", image_folder, "--output", image_folder.parent / "s.png") == 2
+    assert "contact sheet: " in capsys.readouterr().out and (image_folder.parent / "s.png").is_file()
+
+
 def test_show_draws_lengths_and_says_what_would_be_cut(tmp_path: Path, capsys):
     rows = [f"{' '.join([sentence(n)] * (60 if n % 4 == 0 else 1))},{'ab'[n % 2]}" for n in range(200)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
@@ -173,7 +190,7 @@ def test_show_finds_near_duplicates_and_odd_pictures(tmp_path: Path, capsys):
     Image.new("RGB", (64, 48)).save(tmp_path / "sets/train/dog/odd.png")
     assert weft("show", tmp_path / "sets", "--output", tmp_path / "sheet.png") == 0
     printed = " ".join(capsys.readouterr().out.split())
-    found = re.findall(r"(\d+) pictures of test are nearly the same as pictures of (train|validation)", printed)
+    found = re.findall(r"(\d+) picture of test is nearly the same as pictures of (train|validation)", printed)
     assert [count for count, _ in found] == ["1"] and "test/dog/again.jpg and train/cat/3.png" in printed
     assert "would be resized; --img-size sets another side" in printed
     assert "named gets pictures of 40 px" in printed and "chooses itself gets 32 px, or 40 px in runs" in printed

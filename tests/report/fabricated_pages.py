@@ -56,7 +56,7 @@ def comparison(folder: Path, classes: int) -> str:
     mistakes = {"candidate": "resnet20_cifar", "seed": 1, "examples": [example] * 5, "disagreement": between}
     steps = ", ".join(f"{row['name']} 1,024" for row in summary["rows"])
     summary["story"] = [(4.2, "plan for 15 min, until 12:00:00:"), (754.0, f"steps of a run: {steps}")]
-    summary["guesses"] = ["2 candidates are not shown to be better than a guess in every run: mlp, vit_nano_p4_32."]
+    summary["guesses"] = ["2 candidates have not learnt anything: mlp, vit_nano_p4_32."]
     return page.render(summary, mistakes)
 
 

@@ -36,6 +36,24 @@ def test_over_fitting_is_named_with_its_gap(
     assert said is None if sentence is None else said is not None and sentence in said and "augmentation" in said
 
 
+@pytest.mark.parametrize(
+    ("rows", "train_loss", "validation_loss", "named"),
+    [
+        (16, 0.4, [0.9, 0.5, 0.62], False),  # a quarter more is what chance does to the mean of 16 losses
+        (1000, 0.4, [0.9, 0.5, 0.62], True),
+        (16, 0.4, [0.9, 0.5, 1.9], True),
+        (1000, 0.004, [0.9, 0.0053, 0.0066], False),  # R² stays 0.99
+        (6, 0.2, [0.9, 0.5, 0.5], False),
+        (1000, 0.2, [0.9, 0.5, 0.5], True),
+    ],
+)
+def test_what_chance_does_to_few_rows_is_no_over_fitting(
+    rows: int, train_loss: float, validation_loss: list[float], named: bool
+) -> None:
+    found = {**record([1.0, 1.1 * train_loss, train_loss], validation_loss), "learnt": {"rows": rows}}
+    assert (overfitting(found) is not None) is named
+
+
 def test_both_losses_are_drawn_where_there_is_a_curve(tmp_path: Path) -> None:
     draw_curves(tmp_path, record([1.0, 0.5], [1.0, 0.6]))
     assert not list(tmp_path.iterdir())

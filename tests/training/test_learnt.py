@@ -47,6 +47,13 @@ def test_probabilities_may_know_more_than_answers() -> None:
     assert "answers are no better than a guess" in found.remark and "every answer" in found.remark
 
 
+def test_answers_that_are_all_right_are_not_called_a_guess() -> None:
+    """Six rows leave the correlation of the answers uncertain; the probabilities settle it."""
+    targets = torch.tensor([0.0, 0, 0, 1, 1, 1])
+    found = judge_answers("binary", 8 * targets[:, None] - 4, targets, ACCEPTABLE, 0.0)
+    assert found.learnt and found.measure == "auroc" and found.remark == ""
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_correlation_is_scikit_learn_s_and_its_interval_holds_it(seed: int) -> None:
     rng = np.random.default_rng(seed)

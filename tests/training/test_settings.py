@@ -155,6 +155,20 @@ def test_the_side_is_that_of_nearly_all_pictures_and_the_others_are_counted(tmp_
     assert any("are of other sizes, 32 to 39 px" in note for note in inputs.notes)
 
 
+def test_the_command_that_tells_which_network_is_best_can_be_copied(tmp_path: Path):
+    told = open_inputs(RunConfig(source=str(photos(tmp_path / "my photos")))).notes
+    assert any(f"`weft compare '{tmp_path / 'my photos'}'` tells" in note for note in told)
+
+
+def test_large_photographs_of_one_size_are_made_as_small_as_those_of_all_sizes(tmp_path: Path):
+    """A side of 150 px would neither end soon nor fit the patches of this network."""
+    large = str(photos(tmp_path / "photos", side=150))
+    inputs = open_inputs(RunConfig(source=large, model="mixer_s16_224"))
+    assert isinstance(inputs.transform, ImageTransform) and inputs.transform.size == 128
+    assert any(note.startswith("images of 128 px, from 150: ") for note in inputs.notes)
+    assert any(note.startswith("images of 32 px, from 150: ") for note in open_inputs(RunConfig(source=large)).notes)
+
+
 def test_pictures_of_all_sizes_get_one_that_is_not_larger_than_most(tmp_path: Path):
     for number in range(40):
         (tmp_path / "photos" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from weft import terminal
 from weft.data.config import SourceConfig
 from weft.disk import write_bytes
 from weft.errors import WeftError
-from weft.terminal import for_terminal
+from weft.terminal import for_terminal, how_many
 
 if TYPE_CHECKING:  # torch comes only with a source
     from weft.data.open.source import Source
@@ -40,6 +40,7 @@ SOURCES = {
 }
 FEW = 40  # classes that are listed one by one
 BAD = 20  # bad rows that are listed one by one
+STOPS, SKIPPED = ": a run stops at the first of them", ", left out"
 
 
 COMMON = {
@@ -89,21 +90,26 @@ def run(arguments: Arguments) -> None:
             (show if arguments.action == "show" else augment)(console, source, arguments)
         except WeftError:
             if arguments.action == "show":
-                list_bad(console, arguments)
+                show_refused(console, arguments)
             raise
 
 
-def list_bad(console: Console, arguments: Arguments) -> None:
-    """All bad rows of a source that was refused, as far as it can be opened without them."""
+def show_refused(console: Console, arguments: Arguments) -> None:
+    """What a source that was refused holds beside its bad rows, and all of these, as far as it can be opened."""
     from weft.data.open.source import Opening
     from weft.data.sources.find import read
 
+    asked = arguments.reading.on_bad
     with suppress(WeftError):
         config = replace(arguments.reading, on_bad="skip")
         opening = Opening(read(arguments.source, config), arguments.source, config)
-        with suppress(WeftError):  # too little may be left without them
-            opening.cut()
-        print_bad(console, opening.ledger.found, arguments.reading.on_bad)
+        try:
+            source = opening.source(opening.cut())
+        except WeftError:  # too little is left without them
+            print_bad(console, opening.ledger.found, STOPS if asked == "fail" else SKIPPED)
+            return
+        if source.bad and asked == "fail":  # else it was shown, and what was refused is something else
+            show(console, source, arguments, f"{STOPS}; left out here")
 
 
 def list_sources(console: Console) -> None:
@@ -114,7 +120,7 @@ def list_sources(console: Console) -> None:
     console.print(table)
 
 
-def show(console: Console, source: Source, arguments: Arguments) -> None:
+def show(console: Console, source: Source, arguments: Arguments, of_bad: str = SKIPPED) -> None:
     """Splits, counts, balance, sizes, duplicates, notes, bad rows; then a contact sheet or sample rows."""
     from weft.data.show.summary import summarize
     from weft.data.sources.table import Ledger
@@ -124,12 +130,10 @@ def show(console: Console, source: Source, arguments: Arguments) -> None:
     console.print(Text.assemble((for_terminal(source.name), "bold"), about), soft_wrap=True)
     print_splits(console, summary)
     print_balance(console, source, summary)
-    for (later, earlier), count in summary.shared.items():
-        console.print(f"• {count:,} rows of {later} occur in {earlier} as well", soft_wrap=True)
     listed = Ledger("skip", source.bad).notes()  # as they are one by one below
-    for note in [*(note for note in source.notes if note not in listed), *summary.warnings]:
+    for note in [*summary.shared_notes(), *(note for note in source.notes if note not in listed), *summary.warnings]:
         console.print(f"• {note}", soft_wrap=True)
-    print_bad(console, source.bad, arguments.reading.on_bad)
+    print_bad(console, source.bad, of_bad)
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet, sheet_path
 
@@ -163,15 +167,13 @@ def write_page(source: Source, summary: Summary, output: Path) -> Path:
 def as_page(source: Source, summary: Summary) -> dict[str, Any]:
     """What the page is drawn from."""
     balance = summary.splits["train"].balance if source.classes else {}
-    pairs = summary.shared.items()
-    shared = [f"{count:,} rows of {later} occur in {earlier} as well" for (later, earlier), count in pairs]
     return {
         "source": source.name,
         "about": f"{source.modality}, {of_target(source)}, fingerprint {source.fingerprint}",
         "splits": [{"name": name, **asdict(split)} for name, split in summary.splits.items()],
         "measures": [asdict(measure) for measure in summary.measures],
         "balance": {name: int(count) for name, count in balance.items()},
-        "notes": [*shared, *source.notes, *summary.warnings],
+        "notes": [*summary.shared_notes(), *source.notes, *summary.warnings],
         "bad": source.bad,
     }
 
@@ -192,13 +194,11 @@ def print_splits(console: Console, summary: Summary) -> None:
     console.print(table)
 
 
-def print_bad(console: Console, bad: list[tuple[str, str]], on_bad: str) -> None:
+def print_bad(console: Console, bad: list[tuple[str, str]], said: str) -> None:
     """The bad rows, one by one; of many the first, and the others counted by what is wrong with them."""
     if not bad:
         return
-    rows = "1 bad row" if len(bad) == 1 else f"{len(bad):,} bad rows"
-    said = ": a run stops at the first of them" if on_bad == "fail" else ", left out"
-    console.print(f"{rows}{said}", style="yellow", soft_wrap=True)
+    console.print(f"{how_many(len(bad), 'bad row')}{said}", style="yellow", soft_wrap=True)
     for place, why in bad[:BAD]:
         console.print(f"  {place}: {why}", soft_wrap=True)
     for why, count in Counter(why for _, why in bad[BAD:]).most_common(BAD):

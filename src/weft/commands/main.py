@@ -209,11 +209,11 @@ def way_on(run: RunFolder, illegal: bool) -> str:
         return "start a new run"
     if plan is None:
         flags = " --precision float32 --no-compile" if illegal else ""
-        return f"`weft train --resume {run.path}{flags}` begins it again"
+        return f"`{run.resuming()}{flags}` begins it again"
     if illegal and (plan.precision != "float32" or plan.compile):
         return "resumed, it would compute as it was planned, so start a new run with these flags"
     goes_on = has_checkpoints(run.checkpoints)
-    return f"`weft train --resume {run.path}` goes on from its last checkpoint" if goes_on else "start a new run"
+    return f"`{run.resuming()}` goes on from its last checkpoint" if goes_on else "start a new run"
 
 
 def dispatch(words: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,7 @@ from weft.errors import Interrupted, WeftError
 from weft.terminal import brief_list
 from weft.training.config import difference, from_dict
 from weft.training.run.kinds import AnyConfig, config_class
-from weft.training.storage.run_folder import as_yaml, create, open_run, read_mapping
+from weft.training.storage.run_folder import RunFolder, as_yaml, create, open_run, read_mapping
 
 MAY_CHANGE = {"device", "strategy", "workers", "price_per_hour", "tensorboard"}  # when a run is resumed
 UNTIL_PLANNED = {"precision", "compile"}  # and these as long as no plan is made of them
@@ -85,7 +86,8 @@ def from_file(path: Path, kind: str) -> AnyConfig:
     """The configuration in a YAML file, or in the run.yaml of a run of the same kind."""
     values = read_mapping(path)
     if values.get("kind", kind) != kind:
-        raise WeftError(f"{path} is of a run of kind {values['kind']}: weft {values['kind']} --config {path}")
+        other = f"weft {values['kind']} --config {shlex.quote(str(path))}"
+        raise WeftError(f"{path} is of a run of kind {values['kind']}: {other}")
     return from_dict(config_class(kind), values.get("config", values), f"{path}: ")
 
 
@@ -185,7 +187,7 @@ def train(arguments: Arguments, folder: Path | None) -> int:
     except KeyboardInterrupt:  # before the first step, or too impatiently for it to be saved
         if not (path / RUN).is_file():
             raise
-        raise Interrupted(f"interrupted; continue with: weft train --resume {path}") from None
+        raise Interrupted(f"interrupted; continue with: {RunFolder(path).resuming()}") from None
     if int(os.environ.get("RANK", "0")):
         return Interrupted.code if outcome.record is None else 0
     return tell(outcome)
@@ -198,7 +200,7 @@ def tell(outcome: object) -> int:
 
     assert isinstance(outcome, Outcome)
     if outcome.record is None:
-        print(f"stopped and saved; continue with: weft train --resume {outcome.folder}")
+        print(f"stopped and saved; continue with: {RunFolder(outcome.folder).resuming()}")
         return Interrupted.code
     record = outcome.record
     if record["status"] == "failed":

@@ -13,6 +13,7 @@ from weft.disk import claim, mark, require_output
 from weft.errors import WeftError, WorkFailed
 from weft.networks.registry import configured
 from weft.studies.tune.space import USUAL, parse_space
+from weft.terminal import how_many
 from weft.training.config import RunConfig
 from weft.training.storage.run_folder import name_for
 
@@ -104,7 +105,7 @@ def search(arguments: Arguments, folder: Path) -> int:
     winner = list(about_winner(folder / "trials" / f"trial-{best['number']:04d}"))
     write(folder, render_search(found, winner))
     print(
-        f"best of {sum(found['states'].values())} trials: {best['value']:.4f} on the validation split with "
+        f"best of {how_many(sum(found['states'].values()), 'trial')}: {best['value']:.4f} on the validation split with "
         f"{settings_in_words(best['settings'])}"
     )
     if found["importance"]:

@@ -8,7 +8,7 @@ from typing import Any
 from weft.disk import is_number
 from weft.report.chart import brief, fitting, picture
 from weft.report.words import text, width, wrapped
-from weft.terminal import for_page
+from weft.terminal import for_page, how_many
 
 HIGH, TOP, FOOT, APART = 320.0, 34.0, 26.0, 130.0
 BEST = 3  # trials that are drawn strongest
@@ -33,7 +33,8 @@ def parallel(trials: Sequence[Trial], settings: Sequence[str], result: str = "re
         parts.append(axis(left + number * APART, name, up))
     wide = left + (len(names) - 1) * APART + 60
     best = known[order[-1]]
-    said = f"Settings of {len(known)} trials; the best, trial {best['number']}, has {result} {best['value']:.4g}"
+    many, score = how_many(len(known), "trial"), f"{best['value']:.4g}"
+    said = f"Settings of {many}; the best, trial {best['number']}, has {result} {score}"
     return picture(wide, HIGH, "".join(parts), said)
 
 

@@ -11,6 +11,7 @@ from weft.report.chart import brief, plane, short
 from weft.report.curves import bars
 from weft.report.heat import heat
 from weft.report.page import asset, style, template
+from weft.terminal import how_many
 
 ENOUGH = 10  # trials a setting from which on its importance is more than a hint
 Chart = tuple[str, str, str]  # heading, chart, and a sentence below it
@@ -61,8 +62,8 @@ def caveat(found: dict[str, Any]) -> str:
     """How far the importance of settings can be relied on: a forest is fitted to the trials, and few tell little."""
     done, settings = found["states"]["COMPLETE"], len(found["importance"])
     if done >= ENOUGH * settings:
-        return f"from {done} trials"
-    return f"a hint at best from {done} trials; {ENOUGH} a setting ({ENOUGH * settings}) would tell more"
+        return f"from {how_many(done, 'trial')}"
+    return f"a hint at best from {how_many(done, 'trial')}; {ENOUGH} a setting ({ENOUGH * settings}) would tell more"
 
 
 def importance_bars(importance: dict[str, float]) -> str:
@@ -87,7 +88,8 @@ def history(trials: list[dict[str, Any]]) -> str:
         path.append(f"{'L' if path else 'M'}{frame.x(number):.1f} {frame.y(best):.1f}")
     dots = "".join(f'<circle class="dot c0" cx="{frame.x(n):.1f}" cy="{frame.y(v):.1f}" r="3.5"/>' for n, v in known)
     axes, line = frame.axes("trial", "validation metric", short, short), " ".join(path)
-    return frame.svg(f'{axes}<path class="front" d="{line}"/>{dots}', f"{len(known)} trials; the best is {best:.4f}")
+    said = f"{how_many(len(known), 'trial')}; the best is {best:.4f}"
+    return frame.svg(f'{axes}<path class="front" d="{line}"/>{dots}', said)
 
 
 def rate_map(model: str, cells: list[list[float | None]], summary: dict[str, Any]) -> Chart:

@@ -9,8 +9,9 @@ what the whole interval says. Two classes may also be told apart by their probab
 What is read from records needs no torch.
 
 Over-fitting is told here too: a network over-fits when it goes on getting better on what it learns from and worse on
-what it does not. The best step is kept all the same; but the gap between the two losses, drawn by epoch, tells that
-fewer steps, more rows or more augmentation would serve as well or better.
+what it does not, by more than chance does on so few validation rows. The best step is kept all the same; but the gap
+between the two losses, drawn by epoch, tells that fewer steps, more rows or more augmentation would serve as well or
+better.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ REPEATS = 400  # draws of a bootstrap: the tenth from either end bounds 95 %
 SIGMAS = 1.96
 NOTHING = "it has not learnt anything"
 UNCERTAIN = "it has not been shown to have learnt anything"
+GUESSING = "its answers are no better than a guess"
 CURVES = "curves.svg"
 FEWEST = 3  # evaluations that make a curve
 RISE = 1.05  # of the validation loss over its least, which is more than its noise from step to step
 APART = 2.0  # times the training loss, at which the gap is named though the validation loss does not rise
+SLIGHT = 0.01  # nats, or share of the variance: a smaller difference of losses changes no answer
 
 Record = dict[str, Any]
 Values = NDArray[np.float64]
@@ -117,7 +120,10 @@ def matthews_from(right: float, true: NDArray[Any], said: NDArray[Any]) -> float
 
 
 def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:
-    """The same judgement, unless the probabilities put one class before the other more often than luck does."""
+    """The same judgement, unless the probabilities put one class before the other more often than luck does.
+
+    Answers that are better than a guess, if on too few rows to be sure of it alone, need no remark then.
+    """
     from sklearn.metrics import roc_auc_score
 
     first, second = int((wanted == 0).sum()), int((wanted == 1).sum())
@@ -128,7 +134,7 @@ def ranked(found: Learnt, chances: Values, wanted: NDArray[Any]) -> Learnt:
     if area - SIGMAS * deviation <= 0.5:
         return found
     apart = f"though its probabilities tell the classes apart (AUROC {area:.2f})"
-    remark = f"its answers are no better than a guess, {apart}: {found.figures}"
+    remark = "" if found.value > 0 else f"{GUESSING}, {apart}: {found.figures}"
     low, high = area - SIGMAS * deviation, min(1.0, area + SIGMAS * deviation)
     return Learnt("auroc", area, low, high, 0.5, found.rows, True, remark, found.figures)
 
@@ -190,15 +196,18 @@ def interval(draw: Callable[[], float]) -> tuple[float, float]:
 # ---- What a record says.
 
 
-def remark(record: Record) -> str | None:
-    """The sentence about a run that learnt nothing, or too little to be seen in its answers; None if it did."""
+def remark(record: Record, classes: Sequence[str] = ()) -> str | None:
+    """The sentence about a run that learnt nothing, or too little to be seen in its answers; None if it did.
+
+    A record that holds no judgement is judged by its answers to the test split; `classes` are their names.
+    """
     told = record.get("learnt")
     if isinstance(told, dict):
         return str(told.get("remark") or "") or None
     if not record.get("beats_constant_guess", True):  # of an older run, or a damaged record
         return f"{NOTHING}: the training loss stayed that of a guess"
     if confusion := record["metrics"].get("confusion"):
-        return judge_confusion(confusion).remark or None
+        return judge_confusion(confusion, classes).remark or None
     return None
 
 
@@ -228,16 +237,23 @@ def overfitting(record: Record) -> str | None:
         return None
     least, last = min(found, key=lambda event: event["validation_loss"]), found[-1]
     train, held = last["train_loss"], last["validation_loss"]
+    noise, lowest = noise_of(record), least["validation_loss"]
     remedy = "more rows, more augmentation or more --weight-decay would help"
-    if held > RISE * least["validation_loss"] and train < least["train_loss"]:
+    if held > max(RISE, 1 + noise) * lowest and held > lowest + SLIGHT and train < least["train_loss"]:
         return (
             f"over-fitting: after epoch {least['epoch']:.3g} the validation loss rose from "
             f"{least['validation_loss']:.3g} to {held:.3g} while the training loss fell from {least['train_loss']:.3g} "
             f"to {train:.3g}; the best step, {record.get('best_step')}, is kept; fewer --epochs, {remedy}"
         )
-    if held > 0 and train < held / APART:
+    if train < min(1 / APART, 1 - noise) * held and train < held - SLIGHT:
         return f"over-fitting: training loss {train:.3g}, validation loss {held:.3g} at the end; {remedy}"
     return None
+
+
+def noise_of(record: Record) -> float:
+    """What chance does to a validation loss, as a share of it: losses of single rows deviate by about their mean."""
+    rows = (record.get("learnt") or {}).get("rows")
+    return SIGMAS / math.sqrt(rows) if rows else 0.0
 
 
 def draw_curves(folder: Path, record: Record) -> None:

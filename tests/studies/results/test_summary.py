@@ -18,9 +18,10 @@ from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json, cell_table, show
 from weft.studies.results.load import collect, scores_of
-from weft.studies.results.summary import called, core_seconds, draw_report, summarise
+from weft.studies.results.summary import called, core_seconds, draw_report, in_one_sentence, summarise
 from weft.studies.statistics.intervals import mean_of
 from weft.training.config import RunConfig
+from weft.training.learnt import GUESSING
 from weft.training.storage.record import read_predictions, write_predictions
 
 CANDIDATES = {"vit_nano_p4_32": 0.90, "mlp": 0.95, "control_identity_p4_32": 0.7, "hog+logistic": 0.85}
@@ -284,7 +285,28 @@ def test_no_better_than_a_guess_is_said_first_and_nothing_of_it_advised(tmp_path
     summary = summarise(collect(tmp_path))
     assert summary["recommendation"].startswith("No recommendation: no candidate has been shown")
     assert len(summary["guesses"]) == 1 and "mlp, vit_nano_p4_32, lenet5" in summary["guesses"][0], "one short sentence"
+    assert summary["guesses"] == ["3 candidates have not learnt anything: mlp, vit_nano_p4_32, lenet5."]
     assert len(summary["guess_details"]) == 3
+
+
+def test_several_candidates_that_learnt_nothing_are_told_in_the_words_of_a_run():
+    nothing, unsure = "it has not learnt anything: x", "it has not been shown to have learnt anything: y"
+    told = {"mlp": {0: nothing, 1: nothing}, "lenet5": {0: nothing, 1: unsure}, "tf": {0: f"{GUESSING}, though: z"}}
+    (said,) = in_one_sentence(told, {"mlp": 2, "lenet5": 2, "tf": 1})
+    assert said == (
+        "2 candidates have not learnt anything: mlp, lenet5 (1 of 2 runs); "
+        "1 candidate has not been shown to have learnt anything: lenet5 (1 of 2 runs); "
+        "1 candidate has answers that are no better than a guess, though probabilities "
+        "that tell the classes apart: tf."
+    )
+
+
+def test_the_only_class_that_is_answered_is_named(tmp_path: Path):
+    """Also of a baseline, whose record holds its answers to the test split and no judgement."""
+    make_study(tmp_path, {"mlp": 0.9}, seeds=1, classes=["ham", "spam"])
+    changed(tmp_path, metrics={"confusion": [[0, 30], [0, 30]]})
+    (said,) = summarise(collect(tmp_path))["guesses"]
+    assert said == "mlp: it has not learnt anything: every answer to the 60 test rows is 'spam'"
 
 
 @pytest.mark.parametrize("width", [70, 80, 200])

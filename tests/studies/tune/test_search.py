@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -14,9 +15,11 @@ from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.networks.registry import configured
 from weft.report.tuning import caveat
+from weft.studies.results.reproduce import command_of
 from weft.studies.tune.driver import tune
 from weft.studies.tune.space import apply, counted, fail_dead_trials, open_search, open_storage, parse_space, usable
-from weft.training.config import DurationConfig, RunConfig
+from weft.training.config import DurationConfig, ExecutionConfig, RunConfig
+from weft.training.storage.run_folder import RunFolder
 
 CONFIG = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=6))
 DATABASE = os.environ.get("WEFT_POSTGRESQL", "")  # such as postgresql://user@host/name, for those who have one
@@ -99,6 +102,16 @@ def test_a_search_keeps_its_trials_and_goes_on(tmp_path: Path):
     assert len(trials) == 3 and all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in trials)
     assert len({trial.params["lr"] for trial in trials}) == 3
     assert (tmp_path / "trials" / "trial-0002" / "record.json").is_file()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.usefixtures("quick_workers")
+def test_a_trial_has_the_threads_that_were_asked_for(threads: int, tmp_path: Path):
+    searched(tmp_path, replace(CONFIG, execution=ExecutionConfig(threads=threads)), ["lr"], 1)
+    trial = RunFolder(tmp_path / "trials" / "trial-0000")
+    plan, record = trial.plan(), trial.record()
+    assert trial.config().execution.threads == threads and plan is not None and plan.threads == threads
+    assert f"--threads {threads}" in command_of(record)
 
 
 @pytest.mark.usefixtures("quick_workers")

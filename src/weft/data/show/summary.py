@@ -31,6 +31,7 @@ from weft.data.show.suspicions import (
 from weft.data.sources.table import refusal
 from weft.data.transform.fit import LARGE, SMALL, fit
 from weft.data.transform.transforms import TextTransform
+from weft.terminal import how_many
 
 CHUNK, GROUP = 2048, 16  # examples that are read, and that a thread looks at, together
 SAMPLE = 2000  # texts whose tokens are counted
@@ -68,6 +69,13 @@ class Summary:
     warnings: list[str]  # near-duplicates, labels to look at twice, what would be cut or resized
     measures: list[Measure]
 
+    def shared_notes(self) -> list[str]:
+        """The rows that two splits share, in sentences."""
+        return [
+            f"{how_many(count, 'row')} of {later} {'occurs' if count == 1 else 'occur'} in {earlier} as well"
+            for (later, earlier), count in self.shared.items()
+        ]
+
 
 @dataclass(frozen=True)
 class Look:
@@ -92,9 +100,8 @@ def summarize(source: Source) -> Summary:
             if same.any():
                 shared[later, earlier] = int(same.sum())
             warnings += near_duplicate_note(source, looked, later, earlier, same)
-    for name, look in looked.items():
-        if source.classes and source.splits[name].labelled:
-            warnings += label_notes(source, name, look)
+    if source.classes:
+        warnings += label_notes(source, {n: look for n, look in looked.items() if source.splits[n].labelled})
     splits = {
         name: SplitSummary(
             split.origin,
@@ -165,37 +172,54 @@ def near_duplicate_note(
     if pairs:
         a, b = pairs[0]
         places = f"{source.splits[later].place(a)} and {source.splits[earlier].place(b)}"
-        yield f"{len(pairs):,} pictures of {later} are nearly the same as pictures of {earlier}, such as {places}"
+        are = f"{how_many(len(pairs), 'picture')} of {later} {'is' if len(pairs) == 1 else 'are'}"
+        yield f"{are} nearly the same as pictures of {earlier}, such as {places}"
 
 
-def label_notes(source: Source, name: str, look: Look) -> Iterator[str]:
-    """Equal inputs with different labels, and rows whose nearest rows all have another label."""
-    split = source.splits[name]
+def label_notes(source: Source, looked: dict[str, Look]) -> Iterator[str]:
+    """Equal inputs with different labels, and rows whose nearest rows, of all splits, have another label."""
 
-    def called(row: int) -> str:
-        return f"{split.place(row)} ({target_name(source, look.targets[row])})"
+    def called(name: str, row: int) -> str:
+        return f"{source.splits[name].place(row)} ({target_name(source, looked[name].targets[row])})"
 
-    if groups := contradictions(look.prints, look.targets):
-        count = sum(map(len, groups))
-        yield f"{count:,} rows of {name} have the same input and different labels, such as " + " and ".join(
-            map(called, groups[0][:2])
-        )
-    chosen = spread(len(split), ROWS)
-    features = features_of(source, name, look, chosen)
-    odd = odd_labels(features, look.targets[chosen]) if features is not None else []
-    if odd:
-        listed = [f"{called(int(chosen[row]))}, among {target_name(source, label)}" for row, label in odd[:FEW]]
+    for name, look in looked.items():
+        if groups := contradictions(look.prints, look.targets):
+            places = " and ".join(called(name, row) for row in groups[0][:2])
+            count = sum(map(len, groups))
+            yield f"{count:,} rows of {name} have the same input and different labels, such as {places}"
+    for name, odd in odd_rows(source, looked).items():
+        listed = [f"{called(name, row)}, among {target_name(source, label)}" for row, label in odd[:FEW]]
         more = f" and {len(odd) - FEW} more" if len(odd) > FEW else ""
-        labels = "1 label" if len(odd) == 1 else f"{len(odd):,} labels"
+        labels = how_many(len(odd), "label")
         yield f"{labels} of {name} to look at, as all like rows have another: {'; '.join(listed)}{more}"
 
 
-def features_of(source: Source, name: str, look: Look, chosen: NDArray[np.int64]) -> Any:
-    """What tells whether rows are alike, (n, features); None where nothing does."""
-    if look.looks is not None:
-        small = look.looks.thumbnails[chosen].astype(np.float32)
+def odd_rows(source: Source, looked: dict[str, Look]) -> dict[str, list[tuple[int, Any]]]:
+    """By split, the rows whose label those of like rows contradict, and the label of these.
+
+    Neighbours are looked for in all splits together: in a small one a rare class has too few rows to be its own.
+    """
+    starts = np.cumsum([0, *(len(look.targets) for look in looked.values())])
+    picked = spread(int(starts[-1]), ROWS)
+    pairs = zip(looked, starts, starts[1:], strict=False)
+    chosen = {name: picked[(picked >= start) & (picked < end)] - start for name, start, end in pairs}
+    where = [(name, int(row)) for name, rows in chosen.items() for row in rows]
+    features = features_of(source, looked, chosen)
+    targets = np.concatenate([looked[name].targets[rows] for name, rows in chosen.items()])
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for number, label in odd_labels(features, targets) if features is not None else ():
+        name, row = where[number]
+        found.setdefault(name, []).append((row, label))
+    return found
+
+
+def features_of(source: Source, looked: dict[str, Look], chosen: dict[str, NDArray[np.int64]]) -> Any:
+    """What tells whether the chosen rows of splits are alike, (n, features); None where nothing does."""
+    copies = [look.looks.thumbnails[chosen[name]] for name, look in looked.items() if look.looks is not None]
+    if copies:
+        small = np.concatenate(copies).astype(np.float32)
         return small - small.mean(1, keepdims=True) + 1e-3
-    raws = source.splits[name].read(chosen)[0]
+    raws = [raw for name, rows in chosen.items() for raw in source.splits[name].read(rows)[0]]
     if source.modality == "vector":
         rows = np.asarray(raws, dtype=np.float64)
         return (rows - rows.mean(0)) / (rows.std(0) + 1e-12) + 1e-9
@@ -268,7 +292,7 @@ def _image(split: Split, example: int, raw: Any) -> Tensor:
 
 def _sizes(sizes: list[tuple[int, ...]], modality: str) -> str:
     if modality == "vector":
-        return f"{sizes[0][-1]} features"
+        return how_many(sizes[0][-1], "feature")
     if modality == "image":
         kinds = set(sizes)
         if len(kinds) == 1:

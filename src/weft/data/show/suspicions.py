@@ -21,7 +21,7 @@ NEAR_LEVELS = 4.0  # mean difference of two grey copies, of 255
 PAIRS = 4_000_000_000  # comparisons of hashes; more would take minutes
 NEIGHBOURS = 5
 TELLING = 0.7  # share of rows whose like rows have their label, from which on a contradiction says something
-ROWS = 4000  # rows whose neighbours are looked for
+ROWS = 6000  # rows whose neighbours are looked for
 
 Thumbnails = NDArray[np.uint8]  # (n, 256)
 
@@ -89,7 +89,11 @@ def contradictions(prints: NDArray[np.uint64], targets: NDArray[Any]) -> list[li
 
 
 def odd_labels(features: Any, targets: NDArray[Any]) -> list[tuple[int, Any]]:
-    """(row, label of its neighbours) where all nearest rows have one other label; none where neighbours tell little."""
+    """(row, label of its neighbours) where all nearest rows have one other label; none where neighbours tell little.
+
+    Of a class with no more rows than neighbours are asked nothing is said: however alike, they cannot be among
+    themselves.
+    """
     from sklearn.neighbors import NearestNeighbors
 
     if len(targets) <= 2 * NEIGHBOURS:
@@ -100,10 +104,11 @@ def odd_labels(features: Any, targets: NDArray[Any]) -> list[tuple[int, Any]]:
     votes = [Counter(line.tolist()).most_common(1)[0] for line in labels]
     if np.mean([label == own for (label, _), own in zip(votes, targets.tolist(), strict=True)]) < TELLING:
         return []
+    rows_of = Counter(targets.tolist())
     return [
         (row, label)
         for row, ((label, count), own) in enumerate(zip(votes, targets.tolist(), strict=True))
-        if label != own and count == NEIGHBOURS
+        if label != own and count == NEIGHBOURS and rows_of[own] > NEIGHBOURS
     ]
 
 

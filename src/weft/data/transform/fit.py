@@ -27,7 +27,7 @@ SAMPLE = 10_000
 """Training images whose mean and deviation stand for all; the standard error is then below a thousandth."""
 LETTERS = 10_000_000
 """Characters that a vocabulary is learnt from; ten million take some seconds and settle its 8,000 commonest pieces."""
-DEFAULT_SIZE = 128  # at most, of images that differ in size
+DEFAULT_SIZE = 128  # px, at most, unless a side was asked for; patches of 4, 8, 16 and 32 px fit into it
 SMALL, LARGE = 32, 64  # px, at most, of images for a network that a run chooses itself: in short runs, in long ones
 HEADERS = 1000  # images whose sizes stand for all
 COMMON = 0.8  # share of the images that must be of one size for it to be the side
@@ -73,8 +73,8 @@ def _fit_image_once(source: Source, config: TransformConfig) -> ImageTransform:
         found = json.dumps(asdict(_fit_image(source, config))).encode()
         return {"json": torch.frombuffer(bytearray(found), dtype=torch.uint8)}
 
-    about, recipe = f"sizes and statistics of {source.name}", (train.rows.tobytes(), repr(config))
-    stored = made_once(source, "fit", about, build, *recipe)["json"]
+    recipe = (train.rows.tobytes(), f"{config}, at most {DEFAULT_SIZE}")
+    stored = made_once(source, "fit", f"sizes and statistics of {source.name}", build, *recipe)["json"]
     return ImageTransform(**fields(json.loads(stored.numpy().tobytes())))
 
 
@@ -117,19 +117,26 @@ def _image_shapes(train: Split) -> Counter[Shape]:
 
 
 def fitting_side(shapes: Counter[Shape]) -> int:
-    """The side of nearly all images; where they differ, about their shorter side, and at most DEFAULT_SIZE."""
+    """The side of images where none was asked for: their own, and at most DEFAULT_SIZE."""
+    return min(DEFAULT_SIZE, own_side(shapes))
+
+
+def own_side(shapes: Counter[Shape]) -> int:
+    """The shorter side of nearly all images; where they differ, about that of half of them."""
     (_, height, width), count = shapes.most_common(1)[0]
     if count >= COMMON * shapes.total():
         return min(height, width)
     shorter = sorted(min(shape[1:]) for shape in shapes.elements())
     median = shorter[len(shorter) // 2]
-    return min(DEFAULT_SIZE, max(16, median // 16 * 16))
+    return max(16, median // 16 * 16)
 
 
 def size_note(source: Source, transform: ImageTransform) -> list[str]:
     """A sentence about images of other sizes than that of the network's, if there are any."""
-    others = other_sizes(image_shapes(source), transform.size)
-    return [f"images of {transform.size} px: {others}, and are resized (--img-size)"] if others else []
+    shapes, side = image_shapes(source), transform.size
+    others, own = other_sizes(shapes, side), own_side(shapes)
+    smaller = f", from {own}" if side < own else ""
+    return [f"images of {side} px{smaller}: {others}, and are resized (--img-size)"] if others else []
 
 
 def other_sizes(shapes: Counter[Shape], side: int) -> str:

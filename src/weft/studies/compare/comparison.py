@@ -33,6 +33,7 @@ from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
 from weft.studies.results.error_examples import keep_mistakes
+from weft.terminal import how_many
 from weft.training.config import seconds
 from weft.training.storage.run_folder import RunFolder
 
@@ -168,7 +169,8 @@ def by_size(
     """All runs of a comparison at equal size, after trials of rates where they were asked for; `carried` names, for
     candidates without trials, those whose rates they have."""
     study.save()
-    say(f"{len(study.candidates)} candidates, {study.budget}; {len(study.jobs)} runs in {study.folder}")
+    candidates, runs = how_many(len(study.candidates), "candidate"), how_many(len(study.jobs), "run")
+    say(f"{candidates}, {study.budget}; {runs} in {study.folder}")
     if any(not study.done(job) for job in study.jobs):
         schedule(pool, asked, study, say)
     study = tuned(asked, study, pool, say, watch, carried)
@@ -328,4 +330,5 @@ class Overhead:
             return ""
         beside = f" × {workers} side by side" if workers > 1 else ""
         share = min(1.0, training / wall / workers)
-        return f"{share:.0%} of {wall:.0f} s{beside} went into training: {training:.0f} s in {len(new)} runs"
+        runs = how_many(len(new), "run")
+        return f"{share:.0%} of {wall:.0f} s{beside} went into training: {training:.0f} s in {runs}"

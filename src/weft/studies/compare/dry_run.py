@@ -22,6 +22,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.engine.simulation import DryRun, PlannedRun
 from weft.studies.engine.study import Job, Study
+from weft.terminal import how_many
 from weft.training.config import DurationConfig, RunConfig, is_fitted, seconds
 from weft.training.run.plan import steps_asked
 
@@ -62,7 +63,7 @@ def dry_search(config: RunConfig, trials: int, jobs: int | None) -> DryRun:
     """The trials of a search, each as long as the network at its own settings."""
     with Pool(jobs or 1) as pool:
         facts = pool.first(tasks.look, config)
-        pool.threads = max(1, pool.cores // len(pool.workers))
+        pool.threads = config.execution.threads or max(1, pool.cores // len(pool.workers))
         batch = config.optimisation.batch_size or BATCH
         config = replace(config, optimisation=replace(config.optimisation, batch_size=batch))
         steps = steps_asked(config, max(1, facts.rows // batch))
@@ -128,4 +129,4 @@ def dry_time(asked: ComparisonConfig, study: Study, pool: Pool) -> DryRun:
 
 
 def this_machine() -> str:
-    return f"{machine.cpu_model()} with {machine.cores()} cores"
+    return f"{machine.cpu_model()} with {how_many(machine.cores(), 'core')}"

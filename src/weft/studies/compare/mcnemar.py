@@ -32,9 +32,10 @@ def compare_two(first: Path, second: Path) -> str:
 
 def judged(path: Path) -> Predictions:
     """The predictions of a finished classification run."""
-    record = open_run(path).record()
+    run = open_run(path)
+    record = run.record()
     if record is None or record["status"] != "finished":
-        raise WeftError(f"{path} is not a finished run; `weft train --resume {path}` finishes it")
+        raise WeftError(f"{path} is not a finished run; `{run.resuming()}` finishes it")
     if record["metric"] != "accuracy":
         raise WeftError("McNemar's test counts right and wrong answers; for regression compare several seeds")
     return read_predictions(path)

@@ -13,7 +13,7 @@ from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
 from weft.data.show.cautions import cautions
-from weft.data.transform.fit import fit, fitting_side, image_shapes
+from weft.data.transform.fit import fit, image_shapes, own_side
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
 from weft.networks.config import TextTokensConfig
@@ -51,9 +51,9 @@ def corpus_of(source: str, reading: CorpusConfig, transform: TokenizingConfig) -
 
 
 def natural_side(config: RunConfig) -> int | None:
-    """The side that a source's images would have if nothing was said about it; None for other data."""
+    """The side that a source's images have; None for other data."""
     source = source_of(config.source, config.reading)
-    return fitting_side(image_shapes(source)) if source.modality == "image" else None
+    return own_side(image_shapes(source)) if source.modality == "image" else None
 
 
 def decoding_seconds(config: RunConfig, rows: int = 48) -> float:

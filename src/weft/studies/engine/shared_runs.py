@@ -17,6 +17,7 @@ from pathlib import Path
 from weft.disk import LOCKS, RUN
 from weft.errors import WeftError
 from weft.studies.engine.study import DECIDES, Job, Study
+from weft.terminal import how_many
 from weft.training.config import to_dict
 from weft.training.run.kinds import AnyConfig
 from weft.training.storage.run_folder import RunFolder
@@ -39,7 +40,8 @@ def take_over(study: Study, jobs: Iterable[Job], say: Callable[[str], None]) -> 
                 taken.append(run.path)
                 break
     if taken:
-        say(f"{len(taken)} runs are taken over from others that were asked for the same, first {taken[0]}")
+        runs = f"{how_many(len(taken), 'run')} {'is' if len(taken) == 1 else 'are'}"
+        say(f"{runs} taken over from others that were asked for the same, first {taken[0]}")
 
 
 def finished_below(folders: Iterable[str], own: Path) -> dict[str, list[RunFolder]]:

@@ -17,6 +17,7 @@ from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
+from weft.terminal import how_many
 from weft.training.config import is_fitted
 from weft.training.finetuning.config import LINEAR
 from weft.training.storage.record import Predictions, best_validation, read_predictions
@@ -122,7 +123,7 @@ def of_runs(folder: Path) -> Collection:
         raise WeftError(f"{folder} holds no finished run{why}; `weft compare` or `weft train` makes some")
     source, count = Counter(record["source"]["fingerprint"] for _, record in found).most_common(1)[0]
     if count < len(found):
-        problems.append(f"{len(found) - count} runs on another source were left out")
+        problems.append(f"left out, as on another source: {how_many(len(found) - count, 'run')}")
     same = [(path, record) for path, record in found if record["source"]["fingerprint"] == source]
     candidates, names = candidates_of([record for _, record in same])
     results = [

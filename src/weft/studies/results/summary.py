@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,17 @@ from weft.studies.statistics.extrapolation import more_rows
 from weft.studies.statistics.intervals import Estimate, corrected, mean_of
 from weft.studies.statistics.settling import settling
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
+from weft.terminal import how_many
 from weft.training.config import trained_start
-from weft.training.learnt import overfitting, remark
+from weft.training.learnt import GUESSING, NOTHING, UNCERTAIN, overfitting, remark
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
 POINTS = 200  # of a drawn curve: more than a screen shows
+LACKING = {kind: kind.removeprefix("it has ") for kind in (NOTHING, UNCERTAIN)} | {
+    GUESSING: "answers that are no better than a guess, though probabilities that tell the classes apart"
+}
+"""What candidates have, or have not done, by the beginning of what is said of one of their runs."""
+Told = dict[str, dict[int, str]]  # candidate -> seed -> sentence
 
 
 def draw_report(folder: Path) -> dict[str, Any]:
@@ -59,7 +66,9 @@ def summarise(collection: Collection) -> dict[str, Any]:
     }
     whole = [result for results in by_candidate.values() for result in results]
     problems = comparable(by_candidate)
-    guesses, overfitted = (said_of_runs(by_candidate, judge) for judge in (remark, overfitting))
+    runs = {name: len(results) for name, results in by_candidate.items()}
+    told = said_of_runs(by_candidate, partial(remark, classes=facts["classes"]))
+    guesses, overfitted = by_first(told, runs), by_first(said_of_runs(by_candidate, overfitting), runs)
     problems = [*collection.problems, *problems, *overfitted.values()]
     judged = [
         made
@@ -104,7 +113,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "more_rows": more_rows(curve, facts["rows"], unit) if curve and facts.get("rows") else [],
         "environment": environment(whole),
         "cautions": facts.get("cautions", []),
-        "guesses": in_one_sentence(guesses),
+        "guesses": in_one_sentence(told, runs) if len(guesses) > 1 else list(guesses.values()),
         "guess_details": list(guesses.values()) if len(guesses) > 1 else [],
         "story": study.get("story", []),
         "problems": problems,
@@ -152,22 +161,39 @@ def advice(judged: list[JudgedCandidate], guesses: dict[str, str]) -> str:
     return recommend(better)
 
 
-def in_one_sentence(guesses: dict[str, str]) -> list[str]:
-    """What is said first of candidates that learnt nothing: of one what was seen, of several who they are."""
-    if len(guesses) < 2:
-        return list(guesses.values())
-    return [f"{len(guesses)} candidates are not shown to be better than a guess in every run: {', '.join(guesses)}."]
+def in_one_sentence(told: Told, runs: dict[str, int]) -> list[str]:
+    """What is said first where several candidates learnt nothing: who they are, and in how many runs if not in all."""
+    parts = []
+    for kind, lacking in LACKING.items():
+        seen = {name: sum(kind_of(why) == kind for why in whys.values()) for name, whys in told.items()}
+        named = [f"{n} ({seen[n]} of {runs[n]} runs)" if seen[n] < runs[n] else n for n in told if seen[n]]
+        if named:
+            have = "has" if len(named) == 1 else "have"
+            parts.append(f"{how_many(len(named), 'candidate')} {have} {lacking}: {', '.join(named)}")
+    return [f"{'; '.join(parts)}."]
 
 
-def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> dict[str, str]:
-    """What has to be said of runs, that they learnt nothing or over-fitted for instance: a sentence by candidate."""
-    problems: dict[str, str] = {}
-    for name, results in by_candidate.items():
-        told = {result.seed: why for result in results if result.finished and (why := judge(result.record or {}))}
-        if told:
-            seeds = f"{len(told)} of {len(results)} seeds, the first being {min(told)}"
-            problems[name] = f"{name}{f' ({seeds})' if len(results) > 1 else ''}: {told[min(told)]}"
-    return problems
+def kind_of(why: str) -> str:
+    """Which of the things that are said of a run this is."""
+    return next((kind for kind in (NOTHING, UNCERTAIN) if why.startswith(kind)), GUESSING)
+
+
+def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> Told:
+    """What has to be said of runs, that they learnt nothing or over-fitted for instance."""
+    found = {
+        name: {result.seed: why for result in results if result.finished and (why := judge(result.record or {}))}
+        for name, results in by_candidate.items()
+    }
+    return {name: told for name, told in found.items() if told}
+
+
+def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
+    """A sentence by candidate: what is said of the first run concerned, and how many there are."""
+    found = {}
+    for name, whys in told.items():
+        seeds = f" ({len(whys)} of {runs[name]} seeds, the first being {min(whys)})" if runs[name] > 1 else ""
+        found[name] = f"{name}{seeds}: {whys[min(whys)]}"
+    return found
 
 
 def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weft.studies.statistics.intervals import Estimate, Scores, Targets, corrected, difference, holm
+from weft.terminal import how_many
 
 Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]
 
@@ -207,7 +208,7 @@ def too_few(*candidates: JudgedCandidate) -> bool:
 def why_few(*candidates: JudgedCandidate) -> str:
     if any(candidate.folds for candidate in candidates):
         return f"{seeds(*candidates)} repetition of a cross-validation, 2 are needed"
-    return f"{seeds(*candidates)} seeds, {ENOUGH} are needed"
+    return f"{how_many(seeds(*candidates), 'seed')}, {ENOUGH} are needed"
 
 
 def seeds(*candidates: JudgedCandidate) -> int:

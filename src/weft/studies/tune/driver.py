@@ -15,6 +15,7 @@ from weft.studies.engine.runner import Say, stop
 from weft.studies.tune.space import counted, fail_dead_trials, open_search
 from weft.studies.tune.trial_runs import Trials
 from weft.studies.tune.trials import summary
+from weft.terminal import how_many
 from weft.training.config import RunConfig
 
 ORPHANS = 2.0  # seconds for a search that was killed a moment ago
@@ -40,9 +41,9 @@ def tune(
         mark(folder)
         search = open_search(address, name)
         if dead := fail_dead_trials(search, ORPHANS):
-            say(f"{dead} trials were left running by a process that died; they are marked failed")
-        threads = max(1, pool.cores // len(pool.workers))
-        config = replace(config, execution=replace(config.execution, threads=threads))
+            say(f"left running by a process that died, and marked failed: {how_many(dead, 'trial')}")
+        threads = asked.threads or max(1, pool.cores // len(pool.workers))
+        config = replace(config, execution=replace(asked, threads=threads))
         log = folder / "log.txt"
         await_trials(Trials(pool, search, config, network, space, trials, folder / "trials", log, say))
     return summary(search, config.source, config.model, trials)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weft import machine
 from weft.networks.registry import configured
 from weft.studies.compare.candidates import Candidate, Facts, fit_to, group_of, patch
 from weft.studies.engine import tasks
@@ -14,6 +15,7 @@ from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.tune.space import changes
+from weft.terminal import how_many
 from weft.training.config import RunConfig
 from weft.training.storage.record import best_validation
 
@@ -24,14 +26,16 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0)  # times the named width
 def map_rates(config: RunConfig, models: list[str], folder: Path, say: Say, on: str | None = None) -> dict[str, Any]:
     """Train every network at every rate and width and return the best validation metric of each."""
     asked, timed = config.execution, config.duration.time is not None
-    with driving(folder), open_pool(on, folder, say, None, asked.threads, asked.device == "cuda", timed) as pool:
+    size = None if on or asked.threads is None else max(1, machine.cores() // asked.threads)
+    with driving(folder), open_pool(on, folder, say, size, asked.threads, asked.device == "cuda", timed) as pool:
+        pool.threads = asked.threads or pool.threads
         facts: Facts = pool.first(tasks.look, config)
         cells = {(model, width, rate): job(config, facts, model, width, rate)
                  for model in models for width in WIDTHS for rate in RATES}  # fmt: skip
         candidates = [Candidate(name, model, group_of(configured(model))) for model in models for name in names(model)]
         study = Study(folder, "rate and width", facts, candidates, list(cells.values()), command="")
         study.save()
-        say(f"{len(cells)} runs in {folder}")
+        say(f"{how_many(len(cells), 'run')} in {folder}")
         run_jobs(study, pool, study.jobs, say)
     return {
         "source": facts.name,

@@ -21,6 +21,7 @@ from weft.networks.config import CARRIED, MLPConfig, NetworkConfig
 from weft.networks.registry import build
 from weft.nn.initialisation import seeded
 from weft.nn.norm import hold_statistics
+from weft.terminal import how_many
 from weft.training.config import DurationConfig, batch_for
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.carried import carry
@@ -248,7 +249,7 @@ def length_and_rate(config: FinetuneConfig, epochs: int, why: str) -> list[str]:
     """Sentences about epochs and rate where they are not given."""
     told, opt = [], config.optimisation.opt
     if config.duration == DurationConfig():
-        told.append(f"{epochs} epochs: {why} (--epochs, --time)")
+        told.append(f"{how_many(epochs, 'epoch')}: {why} (--epochs, --time)")
     if config.optimisation.lr is None and not config.thawing.frozen:
         rate = f"rate {USUAL_RATE[opt] * RATE_SHARE:g}"
         told.append(f"{rate}: a tenth of what {opt} usually has, so that what is known is kept (--lr)")

@@ -28,6 +28,7 @@ from weft.networks.weights.packages import PACKAGES, package_of
 from weft.networks.weights.recognise import recognised_config
 from weft.training.finetuning.image_inputs import image_inputs
 from weft.training.inference.network_folder import NetworkMetadata, read_metadata, write_network
+from weft.training.storage.run_folder import RunFolder
 
 INFERENCE = ("snli", "multi_nli", "xnli", "anli")  # sets of natural-language inference, as cards call them
 HUB_PREFIXES = ("hub:", "hf-hub:")
@@ -112,7 +113,7 @@ def read_start(path: str, model: str = "", pickled: bool = False) -> Start:
             check_vocabulary(folder, start.transform.tokenizer, start.network)
         return start
     if (folder / "run.yaml").is_file():
-        raise WeftError(f"the run in {folder} has no trained network yet; finish it: weft train --resume {folder}")
+        raise WeftError(f"the run in {folder} has no trained network yet; finish it: {RunFolder(folder).resuming()}")
     check_weights(folder)
     config = stored_config(read(folder))
     if isinstance(config, ImageConfig):

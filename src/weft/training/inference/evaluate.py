@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,7 +190,8 @@ def require_there(folder: Path, source: str) -> None:
     """Refuse a run whose source is not on this machine, or no longer where it was."""
     if source not in EMBEDDED and not source.startswith("hub:") and not user_path(source).exists():
         raise WeftError(
-            f"{folder} has learnt from {source}, which is not here; say where it lies: weft eval {folder} SOURCE"
+            f"{folder} has learnt from {source}, which is not here; say where it lies: "
+            f"weft eval {shlex.quote(str(folder))} SOURCE"
         )
 
 

@@ -7,18 +7,20 @@ alike. Image side and text length follow the data too, in `data/transform/fit.py
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from weft.data.open.labels import uneven
 from weft.data.open.source import Source
-from weft.data.transform.fit import LARGE, SMALL, fitting_side, image_shapes, other_sizes
+from weft.data.transform.fit import LARGE, SMALL, image_shapes, other_sizes, own_side
 from weft.data.transform.transforms import ImageTransform, Transform
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
+from weft.terminal import how_many
 from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, seconds
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.mirroring import try_mirroring
@@ -49,7 +51,8 @@ def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[s
     if config.model:
         return config, []
     model = DEFAULT_NETWORK[source.modality]
-    told = f"network {model}: {WHY[source.modality]} (--model; `weft compare {config.source}` tells which is best here)"
+    compared = f"`weft compare {shlex.quote(config.source)}`"
+    told = f"network {model}: {WHY[source.modality]} (--model; {compared} tells which is best here)"
     config = replace(config, model=model)
     if source.modality != "image":
         return config, [told]
@@ -73,10 +76,10 @@ def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> 
 
 
 def small_side(config: RunConfig, source: Source) -> tuple[int, int]:
-    """The side that follows the images, and the smaller one that the network which is chosen here takes."""
+    """The side that the images have, and the smaller one that the network which is chosen here takes."""
     if config.transform.img_size is not None:
         return config.transform.img_size, config.transform.img_size
-    side = fitting_side(image_shapes(source))
+    side = own_side(image_shapes(source))
     return side, min(side, LARGE if is_long(config) else SMALL)
 
 
@@ -92,7 +95,7 @@ def settle(
     if config.optimisation.batch_size is None:
         size = batch_for(rows, EPOCH, SMALLEST, LARGEST)
         config = replace(config, optimisation=replace(config.optimisation, batch_size=size))
-        reasons.append(f"batch {size}: {rows // size:,} steps an epoch of {rows:,} rows (--batch-size)")
+        reasons.append(f"batch {size}: {how_many(rows // size, 'step')} an epoch of {rows:,} rows (--batch-size)")
     if config.duration == DurationConfig():
         config, why = with_length(config, max(1, rows // config.optimisation.batch))
         reasons.append(why)
@@ -113,9 +116,10 @@ def with_length(config: RunConfig, steps_per_epoch: int) -> tuple[RunConfig, str
     its evaluations, on few rows, go up and down for longer before they say something."""
     epochs = min(MOST_EPOCHS, max(DEFAULT_EPOCHS, -(-STEPS // steps_per_epoch)))
     patience = max(LEAST_WAIT, round(WAIT * epochs)) if config.patience is None else config.patience
-    ends = f", at most; ends after {patience} evaluations without a better one" if patience else ""
+    ends = f", at most; ends after {how_many(patience, 'evaluation')} without a better one" if patience else ""
     config = replace(config, duration=DurationConfig(epochs=float(epochs)), patience=patience)
-    return config, f"{epochs} epochs of {steps_per_epoch:,} steps{ends} (--epochs, --time, --patience)"
+    length = f"{how_many(epochs, 'epoch')} of {how_many(steps_per_epoch, 'step')}"
+    return config, f"{length}{ends} (--epochs, --time, --patience)"
 
 
 def passes_often(config: RunConfig) -> bool:

@@ -10,6 +10,7 @@ What may be thrown away is weft's own, each file by its name; what else lies in 
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -109,8 +110,12 @@ class RunFolder:
         try:
             return self.sound_record()
         except Damaged as error:
-            warnings.warn(f"{error}; `weft train --resume {self.path}` writes it anew", stacklevel=2)
+            warnings.warn(f"{error}; `{self.resuming()}` writes it anew", stacklevel=2)
             return None
+
+    def resuming(self) -> str:
+        """The command that goes on with the run, to be copied."""
+        return f"weft train --resume {shlex.quote(str(self.path))}"
 
     def sound_record(self) -> dict[str, Any] | None:
         """The same, but a damaged record is refused."""
@@ -184,8 +189,7 @@ def check_new(folder: RunFolder) -> None:
     """Refuse a folder in which there is anything but a lock, and what a kill left of the first write."""
     if (folder.path / RUN).exists():
         raise WeftError(
-            f"{folder.path} already holds a run; `weft train --resume {folder.path}` continues it, "
-            "or choose another --output"
+            f"{folder.path} already holds a run; `{folder.resuming()}` continues it, or choose another --output"
         )
     if found := strangers(folder.path, (RUN, *LOCKS)):
         raise WeftError(f"{folder.path} exists and is not empty (it holds {found[0].name}); choose another --output")

@@ -92,7 +92,7 @@ def test_twelve_runs_on_two_nodes_are_bit_for_bit_those_of_one_machine(
     cluster: LocalCluster, here: dict[str, bytes], tmp_path: Path
 ) -> None:
     printed = ended(driver(cluster, tmp_path, TWELVE))
-    assert "on Ray: 2 nodes, 2 runs at a time on 1 cores each" in printed
+    assert "on Ray: 2 nodes, 2 runs at a time on 1 core each" in printed
     assert len(here) == 12 and content(tmp_path) == here
 
 

@@ -38,9 +38,6 @@ def looked_at(name: str, folder: Path) -> dict[str, Any]:
 
     source = open_source(name, SourceConfig(on_bad="skip"))
     summary = summarize(source)
-    shared = [
-        f"{count:,} rows of {later} occur in {earlier} as well" for (later, earlier), count in summary.shared.items()
-    ]
     if source.modality == "image":
         from weft.data.show.contact_sheet import class_sheet
 
@@ -52,7 +49,7 @@ def looked_at(name: str, folder: Path) -> dict[str, Any]:
         "class_count": len(source.classes),
         "fingerprint": source.fingerprint,
         "splits": {name: vars(split) for name, split in summary.splits.items()},
-        "notes": [*source.notes, *shared],
+        "notes": [*source.notes, *summary.shared_notes()],
         "warnings": summary.warnings,
         "bad": [f"{place}: {why}" for place, why in source.bad[:BAD]],
         "bad_count": len(source.bad),

@@ -14,6 +14,7 @@ from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, ru
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
 from weft.studies.engine import tasks
+from weft.terminal import how_many
 from weft.training.config import seconds
 
 EARLY = 0.2  # of the time, within which the first leaderboard is there
@@ -104,9 +105,8 @@ def changed(session: Session, before: Stages, after: Stages) -> Stages:
     """Keep and tell what had to be changed."""
     if after != before:
         settings = f", {after.settings} settings" if after.settings > 1 else ""
-        session.tell(
-            f"less time is left than was planned for: {after.seeds} seeds of {in_words(after.full)} each{settings}"
-        )
+        seeds = how_many(after.seeds, "seed")
+        session.tell(f"less time is left than was planned for: {seeds} of {in_words(after.full)} each{settings}")
         session.state.stages = after
         session.save()
     return after
@@ -130,9 +130,8 @@ def announce(session: Session, stages: Stages) -> None:
     if session.runs.folds > 1:
         folds = session.runs.folds
         session.tell(f"  every seed is a cross-validation: {folds} runs, each row tested by one that never saw it")
-    session.tell(
-        f"  then {stages.seeds} seeds of each, {in_words(stages.full)} of training a run; more while time is left"
-    )
+    seeds, length = how_many(stages.seeds, "seed"), in_words(stages.full)
+    session.tell(f"  then {seeds} of each, {length} of training a run; more while time is left")
     session.tell(f"  steps of a run: {steps_in_words(session, stages)}")
     session.tell(f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(thorough(session))}")
 

@@ -26,7 +26,7 @@ from weft.studies.engine.cluster.connection import RETRIES
 from weft.studies.engine.cluster.nodes import MARK, Needs, Node, Report, able, examined, offered, own_code
 from weft.studies.engine.runner import ENDING, Pool, Say
 from weft.studies.engine.worker import Answer, TaskFailed, Worker, WorkerDied, attempt, value_of
-from weft.terminal import brief_list
+from weft.terminal import brief_list, how_many
 from weft.training.config import is_fitted
 from weft.training.run.kinds import AnyConfig
 
@@ -126,7 +126,8 @@ class RayPool(Pool):
         free = ray.available_resources().get("CPU", 0.0)
         cores = sum(node.cpus for node in nodes)
         busy = f"; others use {cores - free:g} of its {cores:g} cores now" if free < cores else ""
-        say(f"on Ray: {len(nodes)} nodes, {len(self.workers)} runs at a time on {self.threads} cores each{busy}")
+        runs, each = how_many(len(self.workers), "run"), how_many(self.threads, "core")
+        say(f"on Ray: {how_many(len(nodes), 'node')}, {runs} at a time on {each} each{busy}")
 
     @property
     def processor(self) -> str:
