@@ -17,6 +17,7 @@ from weft.commands.running import besides, tell
 from weft.data.open.source import open_source
 from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform, TextTransform
+from weft.networks.config import MLPConfig
 from weft.networks.registry import configured
 from weft.studies.compare.rate_search import trial
 from weft.training import mirroring
@@ -414,8 +415,15 @@ def test_the_end_of_a_run_names_the_split_that_was_judged(
     assert f"0.5000 on the {split} split" in printed and f"they occur in the {split} split: rare" in printed
 
 
-@pytest.mark.parametrize(("shape", "named"), [((4, 3, 8, 8), True), ((4, 30), False)])
-def test_a_smaller_image_is_named_only_where_there_are_images(shape: tuple[int, ...], named: bool):
+@pytest.mark.parametrize(
+    ("network", "shape", "said"),
+    [
+        ({"img_size": (64, 64)}, (4, 3, 64, 64), "of 64 px fit into --time 3s; give at least 6s, --img-size 40"),
+        ({"in_features": 30}, (4, 30), "a batch of 4 fit into --time 3s; give at least 6s, or count"),
+    ],
+)  # fmt: skip
+def test_a_time_too_short_names_what_would_do(network: dict[str, Any], shape: tuple[int, ...], said: str):
     config = RunConfig(source="x", model="mlp", optimisation=OptimisationConfig(batch_size=4))
-    run: Any = SimpleNamespace(config=config, train=[SimpleNamespace(inputs={"x": torch.zeros(shape)})])
-    assert ("--img-size" in str(probe.too_short(run, "3s", 0.0))) is named
+    core = SimpleNamespace(config=MLPConfig(num_classes=2, **network))
+    run: Any = SimpleNamespace(config=config, core=core, train=[SimpleNamespace(inputs={"x": torch.zeros(shape)})])
+    assert said in str(probe.too_short(run, "3s", 0.5, 0.55))

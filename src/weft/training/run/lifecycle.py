@@ -19,6 +19,7 @@ from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
 from weft.networks.measure.cost import total_macs, total_parameters
+from weft.terminal import how_many
 from weft.training import metrics
 from weft.training.baseline import beside
 from weft.training.finetuning.config import FinetuneConfig
@@ -268,8 +269,8 @@ def announce(run: Run, inputs: RunInputs, display: Silent) -> None:
     for note in [*inputs.notes, *cautions(run)]:
         display.say(note)
     epochs = plan.steps / plan.steps_per_epoch
-    form = f"{plan.precision}{', compiled' if plan.compile else ''}, {plan.threads} threads"
-    size = f"{parameters:,} parameters, {plan.steps:,} steps ({epochs:.3g} epochs)"
+    form = f"{plan.precision}{', compiled' if plan.compile else ''}, {how_many(plan.threads, 'thread')}"
+    size = f"{parameters:,} parameters, {how_many(plan.steps, 'step')} ({how_many(epochs, 'epoch')})"
     display.say(f"{run.config.model}: {size}, rate {plan.lr:g}, {form}")
     display.say(
         f"predicted: {duration(plan.seconds)}, {gigabytes(plan.memory)}, cost {plan.cost:.4f} "
