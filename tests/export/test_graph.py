@@ -92,7 +92,7 @@ def answers(network: Network, given: dict[str, Tensor]) -> tuple[Tensor, Tensor]
 
 
 def exported(network: Network) -> Network:
-    network.session = started(onnx_graph(network).SerializeToString(), Path("graph.onnx"))
+    network.session = started(onnx_graph(network).SerializeToString(), Path("graph.onnx"), 1)
     return network
 
 

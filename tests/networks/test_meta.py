@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -30,6 +32,21 @@ def test_every_name_is_built_and_run_without_allocating(name: str) -> None:
         assert outputs.shape == (2, config.out_chans, *config.img_size)
     else:
         assert outputs.shape == (2, config.num_classes)
+
+
+OUTLINED = (
+    "import sys; from weft.networks.registry import REGISTRY, configured;"
+    "from weft.networks.weights.outline import outline;"
+    "one = {config.family: name for name, config in REGISTRY.items()};"
+    "[outline(configured(name)) for name in one.values()];"
+    "print(len(one) > 15, 'torch._dynamo' in sys.modules, 'sympy' in sys.modules)"
+)
+
+
+def test_an_outline_of_any_family_loads_no_compiler() -> None:
+    """Which takes a second and a half, whenever a trained network is read."""
+    done = subprocess.run([sys.executable, "-c", OUTLINED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False"]
 
 
 @pytest.mark.parametrize("name", ["mixer_h14_224", "vit_huge_patch14_224"])

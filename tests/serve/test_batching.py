@@ -86,6 +86,25 @@ def test_a_batch_has_at_most_its_size_and_a_long_request_is_cut(network: Network
     assert [len(batch) for batch in network.batches] == [4, 3]
 
 
+def test_a_full_batch_is_handed_over_while_another_is_computed_and_others_wait_for_more(network: Network) -> None:
+    network.free.clear()
+
+    async def scene(batcher: Batcher) -> tuple[int, int]:
+        async def come(*numbers: int) -> list[asyncio.Task[Any]]:
+            tasks = [asyncio.create_task(asked(batcher, number)) for number in numbers]
+            await asyncio.sleep(0.01)
+            return tasks
+
+        tasks = [*await come(0, 1, 2, 3), *await come(4, 5, 6, 7), *await come(8, 9)]
+        found = len(batcher._under_way), len(batcher._queue)
+        network.free.set()
+        assert await asyncio.gather(*tasks) == [[2 * number] for number in range(10)]
+        return found
+
+    assert run(network, scene, max_queue=16) == (2, 2)
+    assert network.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
 def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(network: Network) -> None:
     network.free.clear()
 

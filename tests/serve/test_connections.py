@@ -345,3 +345,41 @@ def status_of(url: str, body: bytes | None) -> int:
             return int(answer.status)
     except urllib.error.HTTPError as refused:
         return refused.code
+
+
+def ask(line: socket.socket) -> bytes:
+    """Whether the server lives, on a connection that stays open."""
+    line.sendall(request("/livez"))
+    found = b""
+    while not found.endswith(b"ok\n"):
+        part = line.recv(65536)
+        if not part:
+            break
+        found += part
+    return found
+
+
+def test_idle_connections_make_way_for_others_and_busy_ones_do_not(
+    runs: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST", 2)
+    with serve(ServeConfig(folders=(runs,))) as address, connect(address) as first, connect(address) as second:
+        assert b" 200 " in ask(first) and b" 200 " in ask(second)
+        with connect(address) as third:
+            assert b" 200 " in ask(third)
+            third.sendall(b"GET /live")  # asks again, slowly
+            left = [line for line in (first, second) if is_open(line)]
+            assert len(left) == 1
+            left[0].sendall(b"GET /live")
+            time.sleep(0.2)
+            with connect(address) as fourth:
+                assert rest(fourth) == b""
+
+
+def is_open(line: socket.socket) -> bool:
+    """Whether the server has not closed a connection on which nothing is to come."""
+    line.settimeout(0.5)
+    try:
+        return line.recv(1) != b""
+    except TimeoutError:
+        return True

@@ -188,21 +188,22 @@ def network_class(family: str) -> type[Network]:
 
 def build(config: NetworkConfig, seed: int | None = None) -> Network:
     """The network of a configuration, with the initial weights of `seed`, or of torch's generator without one."""
-    from weft.nn.initialisation import seeded
+    import torch
 
+    from weft.nn.initialisation import seeded, undrawn
+
+    if torch.get_default_device().type == "meta":  # an outline, which needs no memory
+        with undrawn():
+            return network_class(config.family)(config)
     require_memory(config)
     with nullcontext() if seed is None else seeded(seed):
         return network_class(config.family)(config)
 
 
 def require_memory(config: NetworkConfig) -> None:
-    """Refuse a network whose weights alone do not fit into memory; laid out on the meta device it needs none."""
-    import torch
-
+    """Refuse a network whose weights alone do not fit into memory."""
     from weft.networks.measure.cost import total_parameters
 
-    if torch.get_default_device().type == "meta":
-        return
     parameters, room = total_parameters(config), machine.memory_available()
     if 4 * parameters > room:
         raise WeftError(

@@ -73,6 +73,16 @@ class seeded(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class undrawn(TorchFunctionMode):
+    """Draw nothing: the meta device has no place for it, and torch would load its compiler, for seconds, to say so."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        filled = args[0] if args else kwargs.get("tensor")  # which is how the initialisers are called
+        draws = getattr(func, "__name__", "").endswith("_") and takes_generator(func)
+        return filled if draws and isinstance(filled, Tensor) and filled.is_meta else func(*args, **kwargs)
+
+
 @cache
 def takes_generator(func: Any) -> bool:
     """Whether a function draws: torch's own by what the operation of its name takes, the initialisers by their own."""

@@ -1,7 +1,8 @@
 """Inputs of many requests computed together: a bounded queue for each network, and batches formed within a window.
 
 An input that comes alone is computed at once. Where others are on their way, or came with the last one, it waits for
-them, for `max_delay` at most. A queue that is full refuses: to be told at once is better than to wait for nothing.
+them, for `max_delay` at most. While a batch is computed, the next one is handed over as soon as it is full, so that
+what computes never waits for the loop. A queue that is full refuses: to be told at once is better than to wait.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from weft.serve.refusal import Refusal
 
+AHEAD = 2  # batches that are computed or wait for it
 Compute = Callable[[list[Any]], NDArray[Any]]  # n inputs -> (n, K)
 
 
@@ -63,6 +65,8 @@ class Batcher:
         self._queue: deque[Waiting] = deque()
         self._last = 1  # inputs of the last batch
         self._arrival = asyncio.Event()
+        self._turn = asyncio.Event()  # a batch has ended, or another one can be handed over
+        self._under_way: set[asyncio.Task[None]] = set()
         self._worker: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -88,6 +92,8 @@ class Batcher:
         waiting = [Waiting(raw, loop.create_future(), now, deadline, gone) for raw in raws]
         self._queue.extend(waiting)
         self._arrival.set()
+        if self._can_go_ahead():
+            self._turn.set()
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._work())
         try:
@@ -101,10 +107,29 @@ class Batcher:
 
     async def _work(self) -> None:
         """Batch after batch, while there is something in the queue."""
-        while self._queue:
-            await self._gather()
-            if batch := self._take():
-                await self._answer(batch)
+        while self._queue or self._under_way:
+            self._turn.clear()
+            if self._queue and not self._under_way:
+                await self._gather()
+                self._hand_over()
+            elif self._can_go_ahead():
+                self._hand_over()
+            else:
+                await self._turn.wait()
+
+    def _can_go_ahead(self) -> bool:
+        """Whether a full batch waits that can be handed over before the one before it has ended."""
+        return len(self._queue) >= self.window.max_batch and len(self._under_way) < AHEAD
+
+    def _hand_over(self) -> None:
+        if batch := self._take():
+            task = asyncio.get_running_loop().create_task(self._answer(batch))
+            self._under_way.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._turn.set()
 
     async def _gather(self) -> None:
         """Wait until as many are there as can be expected, though not beyond the window."""
@@ -133,19 +158,22 @@ class Batcher:
 
     async def _answer(self, batch: list[Waiting]) -> None:
         """Compute a batch, beside the loop, and hand out the answers."""
-        started = time.perf_counter()
         self._last = len(batch)
         try:
-            job = asyncio.get_running_loop().run_in_executor(self.executor, self.compute, [one.raw for one in batch])
-            answers = await job
+            job = asyncio.get_running_loop().run_in_executor(self.executor, self._timed, [one.raw for one in batch])
+            answers, self.service = await job
         except Exception as error:
             await self._fail(batch, error)
             return
-        self.service = time.perf_counter() - started
         self.observer.batch(len(batch), self.service)
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.done():
                 one.answer.set_result(answer)
+
+    def _timed(self, raws: list[Any]) -> tuple[NDArray[Any], float]:
+        """The answers, and the seconds that they took."""
+        started = time.perf_counter()
+        return self.compute(raws), time.perf_counter() - started
 
     async def _fail(self, batch: list[Waiting], error: Exception) -> None:
         """Of several, each is computed once more alone: what one of them is to blame for costs nobody else."""

@@ -20,7 +20,10 @@ from weft.serve.protection import HEAD
 ASKING = 10.0  # seconds for them, and for the rest of a body that was refused
 TAKING = 30.0  # seconds in which a client takes nothing of an answer
 MOST = 512  # connections
-SWITCHING = 0.0001  # seconds after which the thread that serves lets the one that computes go on; usually 0.005
+KEPT = (
+    75  # seconds for which one is kept that asks nothing: longer than clients do, or theirs would be closed as they ask
+)
+SWITCHING = 0.00002  # seconds after which the thread that serves lets the one that computes go on; usually 0.005
 
 
 class Connection(HttpToolsProtocol):
@@ -34,7 +37,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > MOST:
+        if len(self.connections) > MOST and not self._make_room():
             transport.abort()
             return
         self._asking = self.loop.call_later(ASKING, self._cut)
@@ -72,6 +75,14 @@ class Connection(HttpToolsProtocol):
             self.scope["state"]["gone"] = True  # what waits in a queue for this client is not computed
         super().connection_lost(exc)
 
+    def _make_room(self) -> bool:
+        """Close a connection that is kept for what its client may ask next, if there is one."""
+        for other in self.connections:
+            if isinstance(other, Connection) and other.timeout_keep_alive_task is not None:
+                other.timeout_keep_alive_handler()
+                return True
+        return False
+
     def _stop(self, name: str) -> None:
         timer = getattr(self, name)
         if timer is not None:
@@ -92,6 +103,7 @@ class Server(uvicorn.Server):
         settings = uvicorn.Config(
             app,
             http=Connection,
+            timeout_keep_alive=KEPT,
             ws="none",
             timeout_graceful_shutdown=int(patience) + 1,
             log_level="warning",

@@ -42,6 +42,9 @@ class Asked:
             raise WeftError(f"{why}; leave out --target and --inputs")
 
 
+ANYHOW = Asked()
+
+
 def evaluate_run(
     path: Path,
     source: str | None = None,
@@ -112,7 +115,7 @@ def chosen(
     predictor: Predictor,
     source: str | None,
     split: str | None,
-    reading: Asked,
+    reading: Asked = ANYHOW,
 ) -> tuple[Source, list[str], str]:
     """The source, the splits of it that are scored, and which rows these are, in words."""
     plan, known = folder.plan(), None

@@ -194,13 +194,11 @@ class OnnxNetwork(Network):
 
 
 def started(content: bytes, path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """What computes a graph, with so many threads that leave the cores to others while they wait; messages of the
-    library itself are left out."""
+    """What computes a graph, with so many threads; messages of the library itself are left out."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 4
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(content, options, providers=PROVIDERS)
     except Exception as error:  # the library has classes of its own, one for each of its status codes
