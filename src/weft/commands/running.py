@@ -129,8 +129,6 @@ def as_rank(arguments: Arguments, folder: Path | None) -> int:
     leave_if_refused()
     try:
         return train(arguments, folder)
-    except Interrupted:
-        raise
     except WeftError as error:
         hand_in(error)
         raise

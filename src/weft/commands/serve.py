@@ -38,7 +38,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Serve until told to end."""
-    if not all(map(find_spec, ("fastapi", "uvicorn", "httptools", "prometheus_client"))):
+    if not all(map(find_spec, ("fastapi", "uvicorn", "prometheus_client"))):
         raise WeftError("weft serve needs more packages; install them with pip install 'weft[serve]'")
     config = arguments.config
     config.places()

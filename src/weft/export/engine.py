@@ -13,6 +13,7 @@ from torch import Tensor
 
 from weft import __version__, machine
 from weft.data.read.cache import Cache, digest
+from weft.disk import brief
 from weft.errors import WorkFailed
 from weft.export.graph import require_exporter
 from weft.networks.base.encoder import folder_digest
@@ -21,6 +22,7 @@ from weft.training.inference.onnx_file import opened
 from weft.training.inference.predictor import Predictor
 
 ENTRY = "onnx"
+LONGEST = 900.0  # seconds of an export
 
 
 def onnx_predictor(run: Path) -> Predictor:
@@ -40,7 +42,10 @@ def exported(run: Path, file: Path) -> bytes:
     """What `weft export RUN --onnx` writes, in a process of its own: a server answers others meanwhile, and what the
     exporter loads and prints goes with it."""
     command = [sys.executable, "-P", "-m", "weft", "export", str(run), "--onnx", "--output", str(file)]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    try:
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LONGEST)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise WorkFailed(f"{run} could not be exported ({brief(error)}); try again when there is less to do") from error
     if ended.returncode:
         said = ended.stderr.decode(errors="replace").strip().splitlines() or [machine.death(ended.returncode)]
         raise WorkFailed(f"{run} could not be exported: {said[-1].removeprefix('weft: ')}")

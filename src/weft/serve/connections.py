@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from weft.serve.protection import HEAD
 
@@ -26,11 +26,8 @@ KEPT = (
 SWITCHING = 0.00002  # seconds after which the thread that serves lets the one that computes go on; usually 0.005
 
 
-class Connection(HttpToolsProtocol):
-    """One client."""
-
-    _heading = False  # a request has begun, and not all of its headers have come
-    _head = 0  # bytes since then
+class Connection(H11Protocol):
+    """One client. (httptools parses faster, but keeps no limits: of headers, of requests sent ahead, of trailers.)"""
 
     _asking: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
@@ -44,21 +41,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._head = self._head + len(data) if self._heading else 0
-        if self._head > HEAD:
-            self.send_400_response(f"The headers may have {HEAD:,} bytes; send fewer.")
-        elif self.cycle is not None and not self.cycle.response_complete:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._stop("_asking")
         elif self._asking is None:  # it has begun to ask again, or goes on with what nobody wants
             self._asking = self.loop.call_later(ASKING, self._cut)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._heading = True
-
-    def on_headers_complete(self) -> None:
-        self._heading = False
-        super().on_headers_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -71,15 +57,23 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop("_asking")
         self._stop("_taking")
+        self._unset_keepalive_if_required()  # or it would be held until then
         if self.scope is not None:
             self.scope["state"]["gone"] = True  # what waits in a queue for this client is not computed
         super().connection_lost(exc)
 
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, whether or not its client takes the end of the last answer."""
+        super().timeout_keep_alive_handler()
+        self._stop("_taking")
+        self._taking = self.loop.call_later(TAKING, self._cut)
+
     def _make_room(self) -> bool:
-        """Close a connection that is kept for what its client may ask next, if there is one."""
+        """Cut a connection that is kept for what its client may ask next, if there is one."""
         for other in self.connections:
-            if isinstance(other, Connection) and other.timeout_keep_alive_task is not None:
-                other.timeout_keep_alive_handler()
+            idle = isinstance(other, Connection) and other.timeout_keep_alive_task is not None
+            if idle and not other.transport.is_closing():
+                other.transport.abort()
                 return True
         return False
 
@@ -104,6 +98,7 @@ class Server(uvicorn.Server):
             app,
             http=Connection,
             timeout_keep_alive=KEPT,
+            h11_max_incomplete_event_size=HEAD,
             ws="none",
             timeout_graceful_shutdown=int(patience) + 1,
             log_level="warning",

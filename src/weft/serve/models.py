@@ -152,6 +152,10 @@ class Models:
             self._kept.pop(name, None)
             why = brief(error).replace(str(kept.entry.path), kept.entry.name)
             raise Refusal(404, f"the network of {kept.entry.name} cannot be used: {why}") from error
+        except Exception:
+            if kept.loading.done():  # and has failed: who asks next may have more luck
+                self._kept.pop(name, None)
+            raise
 
     def _on_disk(self, name: str) -> tuple[Entry, int]:
         """The run of a name, and when its weights were written; folders may be many, so not on the loop."""

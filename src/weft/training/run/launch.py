@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,7 +13,8 @@ from weft import machine
 from weft.errors import WeftError
 
 RESTARTS = 3
-REFUSAL = "WEFT_REFUSAL"  # the file in which a rank says why the run cannot go on
+REFUSAL = "WEFT_REFUSAL"  # the folder in which ranks say why the run cannot go on
+TOGETHER = 3.0  # seconds within which all say so, where all do
 BEGAN = "WEFT_BEGAN"  # seconds since the epoch: counters of processes need not have one beginning
 
 
@@ -52,23 +52,38 @@ def launched() -> float | None:
 
 
 def hand_in(error: WeftError) -> None:
-    """In a process that `launch` has started, leave the sentence to the one that started it, and end: another exit code
-    than 0 would begin the run anew."""
-    told = os.environ.get(REFUSAL)
-    if told is None:
+    """In a process that `launch` has started, leave the sentence to the one that started it, and end.
+
+    Where all processes refuse, they end with 0, since another exit code would begin the run anew. One that refuses
+    alone ends with 1, so that the others do not wait for it for ever; those that are begun anew end at once.
+    """
+    place = Path(os.environ.get(REFUSAL, ""))
+    if not os.environ.get(REFUSAL):
         return
-    with suppress(FileExistsError), Path(told).open("x", encoding="utf-8") as file:
-        json.dump([error.code, str(error)], file)
-    leave()
+    own = place / f"{os.environ['RANK']}.part"
+    try:
+        own.write_text(json.dumps([error.code, str(error)]), encoding="utf-8")
+        own.replace(own.with_suffix(".json"))
+    except OSError:  # it is said here then
+        return
+    until = time.monotonic() + TOGETHER
+    while not (all_refuse := len(handed_in(place)) >= int(os.environ["WORLD_SIZE"])) and time.monotonic() < until:
+        time.sleep(0.02)
+    leave(0 if all_refuse else 1)
+
+
+def handed_in(place: Path) -> list[Path]:
+    """The files in which processes have left their sentences."""
+    return sorted(place.glob("*.json"))
 
 
 def leave_if_refused() -> None:
     """End a process that was begun anew while another had already said why the run cannot go on."""
-    if Path(os.environ.get(REFUSAL, "")).is_file():
-        leave()
+    if os.environ.get(REFUSAL) and handed_in(Path(os.environ[REFUSAL])):
+        leave(0)
 
 
-def leave() -> NoReturn:
+def leave(code: int) -> NoReturn:
     """End at once: the others may wait for this process."""
     sys.stdout.flush()
-    os._exit(0)
+    os._exit(code)

@@ -173,7 +173,8 @@ def run_in_folder(
     apart = config.duration.time and judged_on(config) != "validation"  # which is evaluated anyway
     tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if apart else 0
     started += FILLING.seconds - filled  # what is made once for all runs is not charged to this one
-    started = time.perf_counter() - team.share(time.perf_counter() - started)  # one clock: others waited for the first
+    passed = team.share(time.perf_counter() - started)  # one clock: the others have waited for the first
+    started = time.perf_counter() - passed
     run, progress = measure_plan(run, folder, started, tested, known, inputs) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)

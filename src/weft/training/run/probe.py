@@ -40,6 +40,7 @@ from weft.training.run.settings import fitting
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
 FEW = 2  # examples of the first step that is timed
 LEAST = 10  # steps that a run must have: of fewer, a whole one more or less is not near the time asked for
+MADE_UP = 0.25  # of the time after the last step: it may come out so different, and only fewer steps make up for it
 PROBING = 0.1  # share of the time asked for that may go into measuring
 SHARE_TOLD = 0.3  # of the time asked for: what takes more is named where too little is left
 LEAVING = 0.5  # seconds from the record to the end of the process
@@ -130,14 +131,14 @@ def measure(run: Run, started: float, tested: int, judge: Judge) -> Plan:
         rest = run.team.share(seconds(asked) - passed - ending)
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled, last_evaluations=last)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
-    if asked and run.team.anyone(plan.steps < LEAST):  # ranks measure each for itself, and end together
+    if asked and run.team.anyone(plan.steps < LEAST or plan.seconds < MADE_UP * ending):  # ranks end together
         raise too_short(run, asked, passed, plan.seconds / plan.steps, ending)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
 
 def require_some_steps(run: Run, asked: str, started: float) -> None:
     """Refuse a time that a handful of steps does not fit into, from steps of a few examples: a whole one might take
-    longer than all of the time. One of them is enough where that is long; others are made only while they are short."""
+    longer than all of the time. The first may be slow for reasons of its own, and is repeated if there is time."""
     batch, scaling = run.train[0], scaling_for(run.plan.precision)
     for group in run.optimiser.param_groups:
         group["lr"] = 0.0
@@ -145,7 +146,7 @@ def require_some_steps(run: Run, asked: str, started: float) -> None:
     def fastest(examples: int) -> float:
         few = first_examples(batch, examples)
         first = timed(lambda: update(run, few, 0, scaling))
-        if run.team.anyone(first > PROBING * seconds(asked)):
+        if run.team.anyone(time.perf_counter() - started + first > seconds(asked)):
             return first
         return min(first, timed(lambda: update(run, few, 0, scaling)))
 
@@ -178,8 +179,9 @@ def too_short(run: Run, asked: str, passed: float, step: float, ending: float = 
     spent = {"start and probe took": passed, "the last evaluations take": ending}
     known = [f"{what} {value:.0f} s" for what, value in spent.items() if value > SHARE_TOLD * seconds(asked)]
     besides = f" ({', '.join(known)})" if known else ""
-    least = math.ceil(passed + ending + LEAST * step)
-    share = (seconds(asked) - passed - ending) / (LEAST * step)
+    needed = max(LEAST * step, MADE_UP * ending)
+    least = math.ceil(passed + ending + needed)
+    share = (seconds(asked) - passed - ending) / needed
     network, trained = getattr(run.core, "config", None), isinstance(run.config, FinetuneConfig)
     found = fitting(network, share, trained) if share > 0 and isinstance(network, NetworkConfig) else []
     labelled, size = not isinstance(run.config, PretrainConfig), run.config.optimisation.batch
@@ -188,7 +190,7 @@ def too_short(run: Run, asked: str, passed: float, step: float, ending: float = 
     images = run.train[0].inputs["x"]
     side = f" of {images.shape[-1]} px" if images.ndim == 4 else ""
     return WeftError(
-        f"fewer than {LEAST} steps of {run.config.model} with a batch of {size}{side} fit into --time {asked}{besides}"
+        f"too few steps of {run.config.model} with a batch of {size}{side} fit into --time {asked}{besides}"
         f"; {', '.join([f'give at least {least}s', *found])}, or count in --steps"
     )
 

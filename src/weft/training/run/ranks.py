@@ -9,56 +9,83 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from weft import machine
-from weft.errors import Interrupted, WorkFailed
+from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.terminal import for_stream
-from weft.training.run.launch import REFUSAL
+from weft.training.run.launch import REFUSAL, handed_in
 from weft.training.storage.run_folder import RunFolder, discard_early
+
+ENDING = 2.0  # seconds that a process which has just ended may take to let go of the run
 
 
 def main(words: list[str]) -> int:
     """The exit code of the run: that of a refusal, if there is one."""
     folder, made, *rest = words
+    run = RunFolder(Path(folder))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # torchrun has its own
     with tempfile.TemporaryDirectory(prefix="weft-") as place:
-        told = Path(place, "refusal.json")
-        os.environ[REFUSAL] = str(told)
-        code, sentence = together(rest, folder)
-        with suppress(OSError, ValueError):
-            code, sentence = json.loads(told.read_text(encoding="utf-8"))
-            if made != "-":
-                discard_new(Path(folder), int(made))
+        os.environ[REFUSAL] = place
+        code, sentence = together(rest, run)
+        if found := handed_in(Path(place)):
+            code, sentence = refusal(found)
+    if found and made != "-" and code != Interrupted.code:
+        discard_new(run, int(made))
     if sentence:
         print("weft: " + for_stream(" ".join(sentence.split()), sys.stderr), file=sys.stderr, flush=True)
-    return int(code)
+    return code
 
 
-def together(words: list[str], folder: str) -> tuple[int, str]:
+def together(words: list[str], run: RunFolder) -> tuple[int, str]:
     """How torchrun ended, as an exit code and a sentence."""
     os.environ.setdefault("LOGLEVEL", "CRITICAL")  # it tells each end of a process several times over
-    from torch.distributed import run
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-
     try:
-        run.main(words)
-    except SignalException:
-        return Interrupted.code, ""  # the first process has said how to go on
-    except ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        again = f"continue with: weft train --resume {folder}"
-        return WorkFailed.code, f"process {rank} of the run ended by {machine.death(failure.exitcode)}; {again}"
+        from torch.distributed import run as torchrun
+        from torch.distributed.elastic.multiprocessing.api import SignalException
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+        try:
+            torchrun.main(words)
+        except SignalException as error:
+            raise KeyboardInterrupt from error
+        except ChildFailedError as error:
+            rank, failure = error.get_first_failure()
+            died = f"process {rank} of the run ended by {machine.death(failure.exitcode)}"
+            return WorkFailed.code, f"{died}; continue with: {run.resuming()}"
+    except KeyboardInterrupt:
+        return Interrupted.code, "" if is_planned(run) else f"interrupted; continue with: {run.resuming()}"
     return 0, ""
 
 
-def discard_new(folder: Path, made: int) -> None:
-    """Take away a run that has no plan, with the folders made for it."""
-    if RunFolder(folder).plan() is None:
-        discard_early(folder, [folder, *folder.parents][:made])
+def refusal(found: list[Path]) -> tuple[int, str]:
+    """What a process has said, as an exit code and a sentence."""
+    with suppress(OSError, ValueError):
+        code, sentence = json.loads(found[0].read_text(encoding="utf-8"))
+        return int(code), str(sentence)
+    return WorkFailed.code, "a process has refused the run, and why cannot be read; see that the disk has room"
+
+
+def is_planned(run: RunFolder) -> bool:
+    """Whether training has begun: the first process says then how to go on."""
+    with suppress(WeftError):
+        return run.plan() is not None
+    return False
+
+
+def discard_new(run: RunFolder, made: int) -> None:
+    """Take away a run that has no plan, with the folders made for it, unless another process is at work there."""
+    with suppress(WeftError):
+        lock = run.lock(ENDING)
+        try:
+            if run.plan() is None:
+                discard_early(run.path, [run.path, *run.path.parents][:made])
+        finally:
+            lock.release()
 
 
 if __name__ == "__main__":
