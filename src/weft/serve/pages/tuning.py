@@ -11,7 +11,7 @@ from markupsafe import Markup
 from weft.errors import WeftError
 from weft.report.chart import brief as brief_number
 from weft.report.parallel import parallel
-from weft.report.tuning import history, importance_bars
+from weft.report.tuning import caveat, history, importance_bars
 from weft.serve.catalogue import JOURNAL, Catalogue, Entry
 from weft.serve.pages.site import PageRoute, Site
 from weft.serve.pages.study_folders import Latest, is_running, listed, state
@@ -76,10 +76,11 @@ def drawn(found: dict[str, Any]) -> dict[str, Any]:
     """A search with its charts, the best trials first."""
     trials = sorted(found["trials"], key=lambda trial: -(trial["value"] if trial["value"] is not None else -9e9))
     settings = sorted({name for trial in trials for name in trial["settings"]})
+    sure = caveat(found) if found["importance"] else ""
     charts = [
         ("What was found, trial by trial", history(found["trials"]), "A dot a trial; the line is the best so far."),
         ("Which settings matter", importance_bars(found["importance"]),
-         "Share of the variance of the results that a setting explains, over the trials that were made."),
+         f"Share of the variance of the results that a setting explains, {sure}."),
         ("All trials at once", parallel(trials, settings, "result"),
          "A line a trial, from setting to setting; the three best stand out."),
     ]  # fmt: skip
