@@ -150,7 +150,7 @@ def test_show_lists_every_bad_row(tmp_path: Path, capsys):
     assert sum(map(int, re.findall(r"^  and (\d+) more: the (?:text is empty|label is missing)", printed, re.M))) == 22
 
 
-def test_show_tells_all_of_a_source_with_a_bad_row(image_folder: Path, tmp_path: Path, capsys):
+def test_show_tells_all_of_a_source_with_a_bad_row(image_folder: Path, tmp_path: Path, capsys, monkeypatch):
     """What would be trained without it: a run is refused still, and the exit code says so."""
     (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(f"{sentence(n)},{'ab'[n % 2]}" for n in range(60)))
     assert weft("show", tmp_path / "rows.csv") == 0
@@ -163,6 +163,10 @@ def test_show_tells_all_of_a_source_with_a_bad_row(image_folder: Path, tmp_path:
     for words in ("letters", "distribution", "train ", "[a] "):
         assert words in printed and words in whole
     (image_folder / "cat" / "broken.png").write_bytes(b"no image")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert weft("show", image_folder) == 2 and "cat" in capsys.readouterr().out
+    assert list(Path().iterdir()) == [], "what is refused leaves no file that nobody asked for"
     assert weft("show", image_folder, "--output", image_folder.parent / "s.png") == 2
     assert "contact sheet: " in capsys.readouterr().out and (image_folder.parent / "s.png").is_file()
 

@@ -120,8 +120,8 @@ def list_sources(console: Console) -> None:
     console.print(table)
 
 
-def show(console: Console, source: Source, arguments: Arguments, of_bad: str = SKIPPED) -> None:
-    """Splits, counts, balance, sizes, duplicates, notes, bad rows; then a contact sheet or sample rows."""
+def describe(console: Console, source: Source, of_bad: str) -> Summary:
+    """Splits, counts, balance, sizes, duplicates, notes, bad rows; writes no file."""
     from weft.data.show.summary import summarize
     from weft.data.sources.table import Ledger
 
@@ -134,14 +134,21 @@ def show(console: Console, source: Source, arguments: Arguments, of_bad: str = S
     for note in [*summary.shared_notes(), *(note for note in source.notes if note not in listed), *summary.warnings]:
         console.print(f"• {note}", soft_wrap=True)
     print_bad(console, source.bad, of_bad)
-    if source.modality == "image":
+    return summary
+
+
+def show(console: Console, source: Source, arguments: Arguments, of_bad: str = SKIPPED) -> None:
+    """All that is known of a source; then a contact sheet or sample rows. What is refused leaves only files that were
+    asked for."""
+    summary = describe(console, source, of_bad)
+    if source.modality != "image":
+        print_samples(console, source, arguments.rows)
+    elif of_bad == SKIPPED or arguments.output is not None:
         from weft.data.show.contact_sheet import class_sheet, sheet_path
 
         path = sheet_path(_name(arguments.source), arguments.output)
         class_sheet(source, path)
         console.print(f"contact sheet: {path}", soft_wrap=True)
-    else:
-        print_samples(console, source, arguments.rows)
     if arguments.output is not None:
         page = write_page(source, summary, arguments.output)
         console.print(f"sizes and classes as pictures: {page}", soft_wrap=True)
