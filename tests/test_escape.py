@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft import supervision, terminal
-from weft.commands.main import complain, main
-from weft.terminal import CsvWriter, for_page, for_spreadsheet, for_terminal, how_many
+from weft.commands.main import main
+from weft.terminal import CsvWriter, complain, for_page, for_spreadsheet, for_terminal, how_many
 
 HOSTILE = "[/b][red]\x1b[31m\x9b1m\u202egnp.\ud800\x07 :smile: <b>"
 SHOWN = "[/b][red]\\u001b[31m\\u009b1m\\u202egnp.\\ud800\\u0007 :smile: <b>"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from weft import machine
-from weft.terminal import for_stream
+from weft.terminal import complain
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
 FROM_KERNEL = 0x80  # si_code of a signal that the terminal sent, to the child as well
@@ -74,5 +74,5 @@ def finish(code: int, explain: Callable[[int, Path | None], str]) -> NoReturn:
         name = _concern[:].partition(b"\0")[0]
         sentence = explain(code, Path(os.fsdecode(name)) if name else None)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
-            print("weft: " + for_stream(sentence, sys.stderr), file=sys.stderr, flush=True)
+            complain(sentence)
     os._exit(1 if code < 0 else code)

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -155,6 +155,12 @@ def isolated(text: str) -> str:
 def for_stream(text: str, stream: Any) -> str:
     """Text for standard output or errors: for people where it is a terminal, letter for letter for programs."""
     return isolated(for_terminal(text)) if stream.isatty() else for_terminal(text)
+
+
+def complain(sentence: str) -> None:
+    """One line on standard error, which may be closed or full as well."""
+    with suppress(OSError):
+        print("weft: " + for_stream(" ".join(sentence.split()), sys.stderr), file=sys.stderr, flush=True)
 
 
 def whole(text: str) -> str:

@@ -23,7 +23,7 @@ from weft import __version__, machine
 from weft.errors import Interrupted, WeftError, WorkFailed, nearest
 from weft.imported import trust
 from weft.supervision import supervise
-from weft.terminal import for_stream, take_any_letter, text_is_text
+from weft.terminal import complain, for_stream, take_any_letter, text_is_text
 
 if TYPE_CHECKING:
     from weft.training.storage.run_folder import RunFolder
@@ -153,12 +153,6 @@ def attempt(words: list[str], debug: bool) -> int:
             raise
         complain("the machine has not enough memory for this; give a smaller network, image side or batch")
         return WorkFailed.code
-
-
-def complain(sentence: str) -> None:
-    """One line on standard error, which may be closed or full as well."""
-    with suppress(OSError):
-        print("weft: " + for_stream(" ".join(sentence.split()), sys.stderr), file=sys.stderr, flush=True)
 
 
 def warning_line(message: Warning | str, *_: Any) -> str:

@@ -20,9 +20,7 @@ from weft.serve.protection import HEAD
 ASKING = 10.0  # seconds for them, and for the rest of a body that was refused
 TAKING = 30.0  # seconds in which a client takes nothing of an answer
 MOST = 512  # connections
-KEPT = (
-    75  # seconds for which one is kept that asks nothing: longer than clients do, or theirs would be closed as they ask
-)
+KEPT = 75  # seconds for an idle one: longer than clients keep theirs, or it would be closed just as they ask
 SWITCHING = 0.00002  # seconds after which the thread that serves lets the one that computes go on; usually 0.005
 
 
@@ -97,9 +95,9 @@ class Server(uvicorn.Server):
         settings = uvicorn.Config(
             app,
             http=Connection,
+            ws="none",
             timeout_keep_alive=KEPT,
             h11_max_incomplete_event_size=HEAD,
-            ws="none",
             timeout_graceful_shutdown=int(patience) + 1,
             log_level="warning",
             access_log=False,

@@ -57,9 +57,9 @@ def hand_in(error: WeftError) -> None:
     Where all processes refuse, they end with 0, since another exit code would begin the run anew. One that refuses
     alone ends with 1, so that the others do not wait for it for ever; those that are begun anew end at once.
     """
-    place = Path(os.environ.get(REFUSAL, ""))
     if not os.environ.get(REFUSAL):
         return
+    place = Path(os.environ[REFUSAL])
     own = place / f"{os.environ['RANK']}.part"
     try:
         own.write_text(json.dumps([error.code, str(error)]), encoding="utf-8")

@@ -43,9 +43,8 @@ from weft.training.storage import run_folder
 from weft.training.storage.checkpoints import CheckpointStore
 from weft.training.storage.metrics_log import Journal
 from weft.training.storage.record import make_record
-from weft.training.storage.run_folder import TRAINING, RunFolder, discard_early
+from weft.training.storage.run_folder import ENDING, TRAINING, RunFolder, discard_early
 
-ENDING = 2.0  # seconds that a process which was just killed may take to let go of its run
 Places = dict[str, Any]  # `source` and `start` of a configuration
 
 

@@ -17,11 +17,9 @@ from pathlib import Path
 
 from weft import machine
 from weft.errors import Interrupted, WeftError, WorkFailed
-from weft.terminal import for_stream
+from weft.terminal import complain
 from weft.training.run.launch import REFUSAL, handed_in
-from weft.training.storage.run_folder import RunFolder, discard_early
-
-ENDING = 2.0  # seconds that a process which has just ended may take to let go of the run
+from weft.training.storage.run_folder import ENDING, RunFolder, discard_early
 
 
 def main(words: list[str]) -> int:
@@ -37,7 +35,7 @@ def main(words: list[str]) -> int:
     if found and made != "-" and code != Interrupted.code:
         discard_new(run, int(made))
     if sentence:
-        print("weft: " + for_stream(" ".join(sentence.split()), sys.stderr), file=sys.stderr, flush=True)
+        complain(sentence)
     return code
 
 

@@ -34,6 +34,7 @@ from weft.training.storage.metrics_log import read_events
 from weft.training.storage.record import read_record
 
 TRAINING = "training"  # the phase in which steps are counted
+ENDING = 2.0  # seconds that a process which was just killed may take to let go of its run
 TENSORS, MANIFEST = "state.safetensors", "manifest.json"  # of a checkpoint
 CHECKPOINT = re.compile(r"\d{8,12}", re.ASCII)
 WRITING = re.compile(r"\.\d{8,12}\.writing", re.ASCII)  # what a kill leaves of a checkpoint
