@@ -155,6 +155,12 @@ def test_images_to_images() -> None:
     assert_same(network)
 
 
+def test_a_pool_takes_the_zeros_around_an_image_into_account() -> None:
+    """Values before a norm are negative more often than not, and the borders are a large part of a small image."""
+    shape = {"layers": (1, 1, 1, 1), "widths": (8, 8, 8, 8), "img_size": 64, "num_classes": 5}
+    assert_same(exported(shaken(weft.create_model("resnetv2_50x1_bit", **shape)).eval()))
+
+
 def test_an_encoder_below_becomes_part_of_the_graph(tmp_path: Path) -> None:
     torch.manual_seed(0)
     shape = {"vocab_size": 40, "dim": 16, "heads": 2, "hidden_dim": 16, "depth": 1, "max_length": 10}

@@ -14,6 +14,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
@@ -68,6 +69,7 @@ def onnx_graph(network: Network) -> onnx.ModelProto:
     except Exception as error:  # torch's exporter wraps whatever tracing ran into
         raise unfit(network.config, brief(error.__cause__ or error)) from error
     without_expansion(model)
+    with_zeros_beside_pools(model)
     del model.graph.value_info[:]  # shapes that were inferred; what changes the graph would have to keep them true
     return model
 
@@ -152,3 +154,26 @@ def without_expansion(model: onnx.ModelProto) -> None:
                 del user.input[:]
                 user.input.extend(kept)
             model.graph.node.remove(node)
+
+
+def with_zeros_beside_pools(model: onnx.ModelProto) -> None:
+    """Let a pool take its maximum with the zeros around an image, as BiT's does.
+
+    onnxruntime merges zeros around a pool's input into the pool, which has minus infinity there instead (its issue
+    24737). It leaves alone what is not exactly zero: the least positive number of float32 in its place.
+    """
+    from onnx import numpy_helper
+
+    pooled = {user.input[0] for user in model.graph.node if user.op_type == "MaxPool"}
+    zeros = {tensor.name for tensor in model.graph.initializer if is_zero(tensor)}
+    for node in model.graph.node:
+        if node.op_type == "Pad" and node.output[0] in pooled and node.input[2] in zeros:
+            node.input[2] = f"{node.output[0]}_value"
+            least = np.array(np.finfo(np.float32).tiny, np.float32)
+            model.graph.initializer.append(numpy_helper.from_array(least, node.input[2]))
+
+
+def is_zero(tensor: onnx.TensorProto) -> bool:
+    from onnx import numpy_helper
+
+    return not tensor.dims and not numpy_helper.to_array(tensor)
