@@ -51,9 +51,9 @@ def list_all() -> int:
     for name, function in find().items():
         known = evidence_of(name)
         reached = f"{known.metric} {known.figure()}, {known.core_time()} of a core" if known else ""
-        print(f"{name:<20}{(inspect.getdoc(function) or '').splitlines()[0]}")
+        print(f"{name:<22}{(inspect.getdoc(function) or '').splitlines()[0]}")
         if reached:
-            print(f"{'':<20}{reached}")
+            print(f"{'':<22}{reached}")
     return 0
 
 
