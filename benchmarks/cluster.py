@@ -1,7 +1,7 @@
 """The same comparison with and without Ray: equal bit for bit, also when a node or the driver is killed in the middle.
 
     python benchmarks/cluster.py equal [--times 10]     # 12 runs: without Ray, on two nodes, node or driver killed
-    python benchmarks/cluster.py overhead               # runs of about a minute: share of the time that Ray costs
+    python benchmarks/cluster.py overhead [--runs 12]   # runs of about a minute: share of the time that Ray costs
     python benchmarks/cluster.py scheduling [--runs N]  # runs of no length: seconds to schedule them all
     python benchmarks/cluster.py row SOURCE [--study e10] [--candidate resnet]   # a row at cpu scale against its plan
 
@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 NETWORKS = "mlp,vit_nano_p4_32,mixer_nano_p4_32,resnet8_cifar"
 QUESTION = ["digits", "--no-controls", "--no-baseline", "--trials", "0", "--jobs", "2"]
 TWELVE = ["--models", NETWORKS, "--amount", "10k", "--seeds", "3", "--checkpoint-every", "5"]
-LONG = ["--models", "vit_nano_p4_32", "--match", "none", "--seeds", "4"]  # two a node
+LONG = ["--models", "vit_nano_p4_32", "--match", "none", "--seeds"]
 MINUTE = 60.0
 
 
@@ -106,19 +106,20 @@ def equal(steps: int, times: int) -> dict[str, Any]:
     return found
 
 
-def overhead(steps: int | None) -> dict[str, Any]:
+def overhead(steps: int | None, runs: int) -> dict[str, Any]:
     """How much longer runs of about a minute take on Ray than here, two at a time, as a share of their training."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"runs": runs}
+    flags = [*LONG, str(runs)]
     with tempfile.TemporaryDirectory() as place:
         if steps is None:
-            run_command(command(Path(place) / "short", 200, LONG), Path(place) / "short")
+            run_command(command(Path(place) / "short", 200, [*LONG, "2"]), Path(place) / "short")
             steps = int(200 * MINUTE / training(Path(place) / "short")[0])
         folder = Path(place) / "here"
-        found["here"] = wall_and_training(run_command(command(folder, steps, LONG), folder), folder)
+        found["here"] = wall_and_training(run_command(command(folder, steps, flags), folder), folder)
         with LocalCluster(nodes=2) as cluster:
             folder = Path(place) / "ray"
             found["ray"] = wall_and_training(
-                run_command(command(folder, steps, LONG, cluster), folder, cluster), folder
+                run_command(command(folder, steps, flags, cluster), folder, cluster), folder
             )
         apart = found["ray"]["wall"] - found["here"]["wall"]
         share = 2 * apart / sum(training(Path(place) / "here"))  # two runs at a time
@@ -203,15 +204,15 @@ def main() -> None:
     parser.add_argument("source", nargs="?", default="digits")
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--steps", type=int, default=None)
-    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=None)
     parser.add_argument("--study", choices=("e9", "e10"), default="e9")
     parser.add_argument("--candidate", default="resnet")
     asked = parser.parse_args()
     before = os.getloadavg()[0]
     found = {
         "equal": lambda: equal(asked.steps or 30, asked.times),
-        "overhead": lambda: overhead(asked.steps),
-        "scheduling": lambda: scheduling(asked.runs),
+        "overhead": lambda: overhead(asked.steps, asked.runs or 12),
+        "scheduling": lambda: scheduling(asked.runs or 1000),
         "row": lambda: row(asked.source, asked.study, asked.candidate),
     }[asked.what]()
     print(json.dumps({**found, "load before and after": [round(before, 1), round(os.getloadavg()[0], 1)]}, indent=1))
