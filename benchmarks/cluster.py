@@ -1,6 +1,6 @@
 """The same comparison with and without Ray: equal bit for bit, also when a node or the driver is killed in the middle.
 
-    python benchmarks/cluster.py equal [--times 10]     # 12 runs: without Ray, on two nodes, node or driver killed
+    python benchmarks/cluster.py equal [--times 10] [--killed node driver]   # 12 runs, with Ray and without
     python benchmarks/cluster.py overhead [--runs 12]   # runs of about a minute: share of the time that Ray costs
     python benchmarks/cluster.py scheduling [--runs N]  # runs of no length: seconds to schedule them all
     python benchmarks/cluster.py row SOURCE [--study e10] [--candidate resnet]   # a row at cpu scale against its plan
@@ -33,6 +33,8 @@ QUESTION = ["digits", "--no-controls", "--no-baseline", "--trials", "0", "--jobs
 TWELVE = ["--models", NETWORKS, "--amount", "10k", "--seeds", "3", "--checkpoint-every", "5"]
 LONG = ["--models", "vit_nano_p4_32", "--match", "none", "--seeds"]
 MINUTE = 60.0
+NOTHING = "nothing"
+KILLED = [NOTHING, "node", "driver"]
 
 
 def command(folder: Path, steps: int, flags: list[str], cluster: LocalCluster | None = None) -> list[str]:
@@ -56,12 +58,12 @@ def is_begun(folder: Path) -> bool:
     return any(not (path.parents[1] / "record.json").exists() for path in folder.glob("runs/*/checkpoints/*"))
 
 
-def run_command(words: list[str], folder: Path, cluster: LocalCluster | None = None, kill: str = "") -> float:
+def run_command(words: list[str], folder: Path, cluster: LocalCluster | None = None, kill: str = NOTHING) -> float:
     """A comparison from beginning to end, with something killed as soon as a run has its first checkpoint."""
     started = time.perf_counter()
     environment = cluster.environment if cluster else dict(os.environ)
     process = begin(words, environment)
-    while kill and not is_begun(folder):
+    while kill != NOTHING and not is_begun(folder):
         if process.poll() is not None:
             raise SystemExit(f"no run was seen in the middle, so that nothing was killed: {' '.join(words)}")
         time.sleep(0.01)
@@ -85,7 +87,7 @@ def begin(words: list[str], environment: dict[str, str]) -> subprocess.Popen[byt
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True, env=environment)
 
 
-def equal(steps: int, times: int) -> dict[str, Any]:
+def equal(steps: int, times: int, killed: list[str]) -> dict[str, Any]:
     """How often the runs are the same as without Ray."""
     found: dict[str, Any] = {"steps": steps, "times": times}
     with tempfile.TemporaryDirectory() as place, LocalCluster(nodes=2) as cluster:
@@ -93,16 +95,14 @@ def equal(steps: int, times: int) -> dict[str, Any]:
         run_command(command(here, steps, TWELVE), here)
         expected = content(here)
         found["runs"] = len(expected)
-        for kill in ("", "node", "driver"):
+        for kill in killed:
             same, seconds = 0, []
             for number in range(times):
-                folder = Path(place) / f"{kill or 'ray'}-{number}"
+                folder = Path(place) / f"{kill}-{number}"
                 seconds.append(run_command(command(folder, steps, TWELVE, cluster), folder, cluster, kill))
                 same += content(folder) == expected
-                print(f"{kill or 'nothing'} killed: {same} of {number + 1} equal, {seconds[-1]:.0f} s", flush=True)
-            found[f"{kill or 'nothing'} killed"] = (
-                f"{same} of {times} equal, {min(seconds):.0f} to {max(seconds):.0f} s"
-            )
+                print(f"{kill} killed: {same} of {number + 1} equal, {seconds[-1]:.0f} s", flush=True)
+            found[f"{kill} killed"] = f"{same} of {times} equal, {min(seconds):.0f} to {max(seconds):.0f} s"
     return found
 
 
@@ -203,6 +203,7 @@ def main() -> None:
     parser.add_argument("what", choices=("equal", "overhead", "scheduling", "row"))
     parser.add_argument("source", nargs="?", default="digits")
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--killed", nargs="+", choices=KILLED, default=KILLED)
     parser.add_argument("--steps", type=int, default=None)
     parser.add_argument("--runs", type=int, default=None)
     parser.add_argument("--study", choices=("e9", "e10"), default="e9")
@@ -210,7 +211,7 @@ def main() -> None:
     asked = parser.parse_args()
     before = os.getloadavg()[0]
     found = {
-        "equal": lambda: equal(asked.steps or 30, asked.times),
+        "equal": lambda: equal(asked.steps or 30, asked.times, asked.killed),
         "overhead": lambda: overhead(asked.steps, asked.runs or 12),
         "scheduling": lambda: scheduling(asked.runs or 1000),
         "row": lambda: row(asked.source, asked.study, asked.candidate),
