@@ -131,7 +131,7 @@ def measure(run: Run, started: float, tested: int, judge: Judge) -> Plan:
         rest = run.team.share(seconds(asked) - passed - ending)
     found = dataclasses.replace(run.plan, lr=lr, precision=precision, compile=compiled, last_evaluations=last)
     plan = schedule(found, run.config, step_seconds, evaluation, save_seconds, rest)
-    if asked and run.team.anyone(plan.steps < LEAST or plan.seconds < MADE_UP * ending):  # ranks end together
+    if asked and run.team.anyone(plan.steps < LEAST or (plan.limit or 0.0) < MADE_UP * ending):  # ranks end together
         raise too_short(run, asked, passed, plan.seconds / plan.steps, ending)
     return Plan(**run.team.share(dataclasses.asdict(plan)))
 
