@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def test_a_class_with_too_few_rows_is_named() -> None:
     assert fitting_shots(targets, ["cat", "dog"], ()) == ((1,), "no 5-shot figure: 'cat' has 3 training rows")
     with pytest.raises(WeftError, match=r"class 'cat' has 3 training rows, fewer than the 10 of --shots; use"):
         fitting_shots(targets, ["cat", "dog"], (1, 10))
+    with pytest.raises(WeftError, match=r"the training rows are all of class 'dog', .*--train-fraction"):
+        fitting_shots(np.ones(2, np.int64), ["cat", "dog"], ())
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +139,26 @@ def test_the_command_from_networks_to_page(
     assert [row["shots"] for row in again["rows"]] == [row["shots"] for row in first["rows"]]
     assert shot_curves({**first, "shots": [1]}) == "" and "10-shot" in render_probe(first)
     assert probe_table(first, 200).columns[-1].header == "seconds"
+
+
+def test_a_start_that_cannot_be_is_found_before_features_are_computed(
+    starts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(probing, "features_of", lambda *given: pytest.fail("nothing is computed"))
+    with pytest.raises(WeftError, match="holds a network for text, but digits holds images"):
+        api.probe([starts[0], str(make_encoder(tmp_path / "encoder"))], "digits")
+
+
+def test_networks_that_are_called_alike_are_told_apart(
+    starts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    other = tmp_path / "net0.safetensors"
+    shutil.copy(starts[1], other)
+    found = api.probe([starts[0], str(other), starts[0], starts[1]], "digits", shots=(1, 2), draws=2)
+    assert sorted(row["name"] for row in found.rows) == sorted([starts[0], str(other), "net1.safetensors"])
+    assert "k-shot accuracy of 3 networks" in shot_curves(found.summary)
 
 
 def test_networks_are_probed_from_python_on_data_in_memory(

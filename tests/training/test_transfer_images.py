@@ -14,6 +14,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import weft
+from training.image_starts import configure, tiny
 from training.runs import train
 from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.open.source import open_source
@@ -26,7 +27,7 @@ from weft.networks.weights.files import Checkpoint, read
 from weft.networks.weights.packages import PACKAGES
 from weft.networks.weights.recognise import recognised_config
 from weft.nn.norm import BatchNorm2d
-from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
+from weft.training.config import DurationConfig, OptimisationConfig
 from weft.training.features import linear, store
 from weft.training.features.folding import folded, pooled
 from weft.training.features.linear import Scale
@@ -36,20 +37,6 @@ from weft.training.finetuning.prepare import LinearProbeInputs, open_finetuning
 from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.run import lifecycle
-
-TINY: dict[str, Any] = {"layers": (1, 1), "widths": (8, 16), "img_size": 8, "in_chans": 1}
-
-
-def tiny() -> torch.nn.Module:
-    """A trained-looking residual network for digits: its norms have statistics of their own."""
-    torch.manual_seed(0)
-    network = create_model("resnet20_cifar", **TINY)
-    for module in network.modules():
-        if isinstance(module, BatchNorm2d):
-            module.running_mean.normal_(0, 0.1)
-            module.running_var.uniform_(0.5, 2)
-            module.weight.data.uniform_(0.5, 1.5)
-    return network
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +49,6 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-
-
-def configure(start: object, steps: int = 6, source: str = "digits", **thawing: Any) -> FinetuneConfig:
-    return FinetuneConfig(
-        start=str(start),
-        source=source,
-        optimisation=OptimisationConfig(batch_size=32, lr=1e-3),
-        duration=DurationConfig(steps=steps),
-        execution=ExecutionConfig(threads=1, compile=False, precision="float32"),
-        thawing=ThawingConfig(**thawing),
-        augment=AugmentConfig() if thawing.get("frozen") else AugmentConfig(flip=False, crop_padding=0),
-    )
 
 
 def test_features_are_what_the_head_reads_and_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,6 +278,8 @@ def configure_rgb(start: Path) -> FinetuneConfig:
         ({"source": "breast_cancer"}, "holds a network for images, but breast_cancer holds vectors"),
         ({"model": "resnet32_cifar"}, "leave out --model resnet32_cifar"),
         ({"model": "resnet19"}, "there is no model 'resnet19'"),
+        ({"model": "training.image_starts:Own"}, "is no network of weft, which bare weights could be of"),
+        ({"model": "gmlp_text_tiny", "thawing": ThawingConfig(frozen=True)}, "put on a frozen encoder of text"),
         ({"thawing": ThawingConfig(frozen=True, layers=(1,))}, "--layers"),
         ({"thawing": ThawingConfig(frozen=True), "augment": AugmentConfig(flip=True)}, "leave augmentation out"),
         ({"start": "nowhere.safetensors"}, "there is no file or folder nowhere.safetensors"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from weft.commands.main import dispatch
 from weft.errors import WeftError
+from weft.studies.compare.candidates import Facts
+from weft.studies.engine.study import Study
 from weft.studies.experiments.transfer_tables import design
 from weft.studies.experiments.transfer_tables.design import (
     Question,
@@ -22,6 +26,7 @@ from weft.studies.experiments.transfer_tables.design import (
 )
 from weft.studies.experiments.transfer_tables.questions import conclusion, judged
 from weft.studies.experiments.transfer_tables.run_configs import Asked, from_scratch
+from weft.studies.experiments.transfer_tables.run_transfer import ask_few_shots, jobs_of
 from weft.studies.experiments.transfer_tables.scales import SCALES
 
 
@@ -47,6 +52,10 @@ def test_rows_and_questions_name_one_another() -> None:
 def test_known_sets_have_their_usual_names() -> None:
     found = [task_name(path) for path in ("data/cifar10", "x/oxford_pets_96/", "sign_digits/images", "own/photos")]
     assert found == ["cifar10", "pets", "sign digits", "photos"]
+    others = ("/home/peter/flowers", "pets/flowers", "carpets", "traffic_signs", "cifar1000", "cifar-100/train")
+    assert [task_name(path) for path in others] == [
+        "flowers", "flowers", "carpets", "traffic_signs", "cifar1000", "cifar100"
+    ]  # fmt: skip
     assert named_tasks("digits", ()) == {"digits again": "digits"}
     with pytest.raises(WeftError, match="cifar10 is named twice"):
         named_tasks("data/cifar10", ("pets", "other/cifar-10"))
@@ -144,7 +153,47 @@ def test_e8_asks_few_shots_and_goes_on_without_doing_anything_twice(
     assert "digits again, 1-shot, %" in said and "attention and MLPs catch up as it grows" in " ".join(said.split())
     shots = sorted((folder / "shots").iterdir())
     assert len(shots) == 4
+    runs = {run["name"]: run["part"] for run in json.loads((folder / "study.json").read_text())["runs"]}
+    assert {runs[path.stem.removesuffix("-1")] for path in shots} == {"digits again"}, "named after the task's runs"
     shots[0].unlink()
     before = {path: path.stat().st_mtime_ns for path in (*folder.glob("runs/*/record.json"), *shots[1:])}
     assert dispatch(run) == 0
     assert shots[0].exists() and before == {path: path.stat().st_mtime_ns for path in before}
+
+
+@pytest.mark.usefixtures("two_families", "quick_workers")
+def test_e8_refuses_a_task_with_a_rare_class_before_it_trains(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for kind, rows in {"rare": 3, "usual": 20}.items():
+        (tmp_path / "photos" / kind).mkdir(parents=True)
+        for number in range(rows):
+            Image.new("L", (8, 8), 9 * number).save(tmp_path / "photos" / kind / f"{number}.png")
+    run = ["study", "run", "e8", "digits", "--tasks", str(tmp_path / "photos"), "--scale", "cpu", "--steps", "3"]
+    with pytest.raises(WeftError, match=r"class 'rare' of .*photos has \d training rows, fewer than the 5 a class"):
+        dispatch([*run, "--output", str(tmp_path / "e8")])
+    assert not list(tmp_path.glob("e8/runs/*"))
+
+
+def test_few_shot_scores_are_kept_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill between two answers leaves the first."""
+    asked = Asked("e8", replace(SCALES["cpu"], shots=(5,)), "cifar10", tmp_path, 1, "", print, {"pets": "pets"})
+    facts = {name: Facts(name, "image", "classes", 10, "data", 1, {}) for name in ("cifar10", "pets")}
+    first, second = jobs_of(asked, 3, facts)
+    study = Study(tmp_path, "", facts["cifar10"], [], [*first, *second], "none", "", "")
+    monkeypatch.setattr(Study, "finished", lambda *given: True)
+
+    class Killed:
+        workers = (None,)
+
+        def __init__(self) -> None:
+            self.answers = iter([[[0.5]]])
+
+        def each(self, *given: Any) -> Any:
+            return next(self.answers)
+
+    with pytest.raises(StopIteration):
+        ask_few_shots(asked, study, Killed(), second)
+    assert [path.name for path in (tmp_path / "shots").iterdir()] == [f"{second[0].name}-5.json"]
+    changed = jobs_of(asked, 3, {**facts, "pets": replace(facts["pets"], fingerprint="other")})[1]
+    assert changed[0].name != second[0].name, "other data, another file"

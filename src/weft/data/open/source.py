@@ -242,7 +242,7 @@ class Opening:
             parts["test"] = MemorySplit(table, rows[held], targets[held], f"held out of {roles.train} by seed", True)
             rows, targets = rows[~held], targets[~held]
         if roles.validation:
-            return parts | {"train": MemorySplit(table, rows, targets, roles.train)}
+            return parts | {"train": MemorySplit(table, rows, targets, roles.train, stored=roles.train)}
         held, how = self._cut(table, rows, targets, self.config.val_fraction, "validation")
         self.notes.append(f"{held.sum():,} of {len(rows):,} training rows were held out for validation{how}")
         parts["train"] = MemorySplit(table, rows[~held], targets[~held], f"{roles.train} without validation")
@@ -321,11 +321,12 @@ class Opening:
     def _whole(self, name: str) -> Split:
         table = self.reading.tables[name]
         if isinstance(table, Table):
-            return MemorySplit(table, *self._checked(name, table), name)
-        return self._streamed(table, stream_cut("train", {}, self.config.split_seed, self._bad_rows(table)), name)
+            return MemorySplit(table, *self._checked(name, table), name, stored=name)
+        keep = stream_cut("train", {}, self.config.split_seed, self._bad_rows(table))
+        return self._streamed(table, keep, name, stored=name)
 
-    def _streamed(self, shards: Shards, keep: Any, origin: str, drawn: bool = False) -> StreamSplit:
-        split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin, drawn)
+    def _streamed(self, shards: Shards, keep: Any, origin: str, drawn: bool = False, stored: str = "") -> StreamSplit:
+        split = StreamSplit(shards, self.labels, self.reading.modality, keep, origin, drawn, stored)
         if len(split) < self.least:
             raise WeftError(f"{self.name} has {len(split)} usable rows in {origin}; add rows, {self._needed()}")
         return split

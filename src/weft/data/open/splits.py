@@ -31,6 +31,7 @@ class MemorySplit:
     targets: NDArray[Any]  # of the examples, not of the table's rows
     origin: str  # where they come from, in words
     drawn: bool = False  # whether they were held out of another split, so that none on disk has their name
+    stored: str = ""  # the name on disk of the split whose rows these are, or some of them
 
     @property
     def labelled(self) -> bool:
@@ -82,10 +83,17 @@ class StreamSplit:
     WINDOW = 8  # blocks whose rows are shuffled together
 
     def __init__(
-        self, shards: Shards, labels: Labels, modality: Modality, keep: Keep, origin: str, drawn: bool = False
+        self,
+        shards: Shards,
+        labels: Labels,
+        modality: Modality,
+        keep: Keep,
+        origin: str,
+        drawn: bool = False,
+        stored: str = "",
     ) -> None:
         self.shards, self.labels, self.modality = shards, labels, modality
-        self.keep, self.origin, self.drawn = keep, origin, drawn
+        self.keep, self.origin, self.drawn, self.stored = keep, origin, drawn, stored
         self.starts = np.concatenate([[0], np.cumsum(shards.rows)])  # first row of each block
         counts = [len(self._kept(number)) for number in range(len(shards.rows))]
         self.counts = np.array(counts, dtype=np.int64)
@@ -164,15 +172,15 @@ Split = MemorySplit | StreamSplit
 def drawn(split: Split, stream: int, count: int) -> Split:
     """`count` examples of a split at random, of a streamed one about as many; fewer are part of more."""
     share = count / len(split)
-    origin = f"{share:.0%} of {split.origin}"
+    about = (f"{share:.0%} of {split.origin}", split.drawn, split.stored)
     if isinstance(split, MemorySplit):
         chosen = np.sort(split.order(stream, 0, count))
-        return MemorySplit(split.table, split.rows[chosen], split.targets[chosen], origin)
+        return MemorySplit(split.table, split.rows[chosen], split.targets[chosen], *about)
 
     def keep(rows: Index) -> NDArray[np.bool_]:
         return split.keep(rows) & (noise.uniform(stream, rows)[:, 0] < share)
 
-    return StreamSplit(split.shards, split.labels, split.modality, keep, origin)
+    return StreamSplit(split.shards, split.labels, split.modality, keep, *about)
 
 
 # ---- Who gets which rows: training, validation (tuning, early stopping, best checkpoint) and test.

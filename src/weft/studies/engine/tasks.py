@@ -136,6 +136,13 @@ def speed_row(row: SpeedRow, scale: str, repeats: int | None) -> MeasuredRow:
     return measure_row(row, scale, repeats or REPEATS)
 
 
+def few_shot_rows(source: str, shots: tuple[int, ...]) -> None:
+    """Refuse a source with a class of fewer training rows than few-shot figures need."""
+    from weft.studies.experiments.transfer_tables.few_shot import require_rows
+
+    require_rows(source, shots)
+
+
 def few_shot(run: Path, source: str, side: int, shots: int) -> list[float]:
     """For every test row of a source the share of draws in which few rows a class told it right."""
     from weft.studies.experiments.transfer_tables.few_shot import few_shot_scores
@@ -167,6 +174,7 @@ WORDS: dict[Callable[..., Any], str] = {
     accuracy_on: "evaluating a network",
     speed_plan: "laying a network out",
     speed_row: "timing a network",
+    few_shot_rows: "looking at the data",
     few_shot: "learning from few rows",
 }
 """What a worker was doing, for the sentence about one that died."""

@@ -28,9 +28,9 @@ from weft.studies.probe.config import ProbeConfig
 from weft.studies.probe.shots import fitting_shots, shot_scores
 from weft.studies.statistics.intervals import mean_of
 from weft.training.features.linear import Scale, one_thread
-from weft.training.features.store import FrozenNetwork, features_of, part_key
+from weft.training.features.store import FrozenNetwork, features_of, table_key
 from weft.training.finetuning.config import FinetuneConfig, name_of
-from weft.training.finetuning.prepare import open_frozen
+from weft.training.finetuning.prepare import find_frozen
 from weft.training.run.inputs import read_source
 
 VERSION = "2"  # raise it when the same features would give other scores
@@ -43,19 +43,19 @@ Split = dict[str, Tensor]
 
 def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
     """The summary of all networks, best first by the validation split."""
-    asked = [finetuning(config, start) for start in config.starts]
+    asked = [finetuning(config, start) for start in dict.fromkeys(config.starts)]
     source = read_source(asked[0])
     if source.task not in ("classes", "binary"):
         raise WeftError(f"{source.name} has no classes ({source.task}), and a probe tells classes apart; use --task")
     shots, left = fitting_shots(labels(source, "train"), source.classes, config.shots)
+    found = [find_frozen(one, source) for one in asked]  # a bad one is refused before the others are read with
     rows = []
-    for one in asked:
+    for name, one in zip(names_of(asked), found, strict=True):
         started = time.perf_counter()
-        frozen, notes = open_frozen(one, source)
-        for note in notes:
+        for note in one.notes:
             say(note)
-        row = scores_of(source, frozen, shots, config, say)
-        rows.append({"name": name_of(replace(one, model="")), "seconds": time.perf_counter() - started, **row})
+        row = scores_of(source, one.built(), shots, config, say)
+        rows.append({"name": name, "seconds": time.perf_counter() - started, **row})
     rows.sort(key=lambda row: -row["classifiers"][row["best"]]["validation"])
     return {
         "source": source.name,
@@ -80,6 +80,12 @@ def finetuning(config: ProbeConfig, start: str) -> FinetuneConfig:
     )
 
 
+def names_of(asked: list[FinetuneConfig]) -> list[str]:
+    """What each network is called: by the last part of its path, by all of it where others end alike."""
+    names = [name_of(replace(one, model="")) for one in asked]
+    return [one.start if names.count(name) > 1 else name for name, one in zip(names, asked, strict=True)]
+
+
 def labels(source: Source, role: str) -> Any:
     return np.asarray(source.splits[role].targets).astype(np.int64)
 
@@ -91,7 +97,7 @@ def scores_of(
     features = {role: features_of(source, role, frozen, say) for role in ROLES}
     splits: Any = {role: source.splits[role] for role in ROLES}
     rows = [part for role in ROLES for part in (splits[role].rows.tobytes(), labels(source, role).tobytes())]
-    keys = [part_key(source, splits[role], frozen, 0) for role in ROLES]
+    keys = [table_key(source, splits[role], frozen) for role in ROLES]
     asked = json.dumps([VERSION, shots, config.draws, config.seed])
 
     def build() -> Split:

@@ -20,6 +20,11 @@ Scores = NDArray[np.float64]
 def fitting_shots(targets: Numbers, classes: list[str], asked: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
     """The numbers of rows a class that every class has, and a sentence on those left out; of asked ones none may be."""
     counts = np.bincount(targets, minlength=len(classes))
+    if np.count_nonzero(counts) < 2:
+        raise WeftError(
+            f"the training rows are all of class {classes[int(counts.argmax())]!r}, and a probe tells classes apart; "
+            "use more rows (--train-fraction)"
+        )
     rarest = int(counts.argmin())
     if too_many := [k for k in asked if k > counts[rarest]]:
         raise WeftError(

@@ -22,14 +22,15 @@ from weft.data.batch.loader import Batches
 from weft.data.batch.noise import in_order, shuffled
 from weft.data.batch.stores import made_once
 from weft.data.open.source import Source
-from weft.data.open.splits import MemorySplit
+from weft.data.open.splits import MemorySplit, spread
 from weft.training.embeddings.store import tell
-from weft.training.features.store import Features, FrozenNetwork, Index, features_of, part_key
+from weft.training.features.store import Features, FrozenNetwork, Index, features_of, table_key
 
 STRENGTHS = (1e-3, 3e-3, 1e-2)  # C of logistic regression on a thousand standardised features; validation chooses
-HEAD_VERSION = "1"  # raise it when the same features would give another head
+HEAD_VERSION = "2"  # raise it when the same features would give another head
 Head = tuple[Tensor, Tensor]  # weight (outputs, channels) and bias
 ITERATIONS = 60  # of a head that is trained on afterwards
+SOLVED_ROWS = 20_000  # training rows that it is solved on, spread evenly; more take minutes
 
 
 @dataclass(frozen=True)
@@ -80,19 +81,24 @@ def feature_batches(
     return Batches(split, plan, assemble, None, batch_size, train, rank, world)
 
 
-def solved_head(source: Source, frozen: FrozenNetwork, outputs: int) -> Head | None:
+def solvable(source: Source, outputs: int) -> bool:
+    """Whether the training rows are in memory and lack no class, so that a head can be solved."""
+    train = source.splits["train"]
+    if not isinstance(train, MemorySplit):
+        return False
+    return source.task == "regression" or len(np.unique(train.targets)) == max(2, outputs)
+
+
+def solved_head(source: Source, frozen: FrozenNetwork) -> Head:
     """The linear probe by logistic regression, or ridge regression for numbers, on plain features.
 
-    The validation split chooses its strength, the smaller of equals. None where training rows lack a class. Kept in the
-    cache, as the features are.
+    The validation split chooses its strength, the smaller of equals. Kept in the cache, as the features are.
     """
-    if source.task != "regression" and len(np.unique(source.splits["train"].targets)) != max(2, outputs):
-        return None
-    recipe: list[bytes | str] = [f"{HEAD_VERSION} {STRENGTHS} {ITERATIONS} {source.task}"]
+    recipe: list[bytes | str] = [f"{HEAD_VERSION} {STRENGTHS} {ITERATIONS} {SOLVED_ROWS} {source.task}"]
     for role in ("train", "validation"):
         split = source.splits[role]
         assert isinstance(split, MemorySplit)
-        recipe += [part_key(source, split, frozen, 0), split.rows.tobytes(), split.targets.tobytes()]
+        recipe += [table_key(source, split, frozen), split.rows.tobytes(), split.targets.tobytes()]
     about = f"a linear head on features of {source.name}"
     found = made_once(source, "head", about, lambda: solved(source, frozen), *recipe)
     return found["weight"], found["bias"]
@@ -101,17 +107,32 @@ def solved_head(source: Source, frozen: FrozenNetwork, outputs: int) -> Head | N
 def solved(source: Source, frozen: FrozenNetwork) -> dict[str, Tensor]:
     """An entry of the cache: weight and bias of the best of the linear models."""
     train, held = (features_of(source, role, frozen) for role in ("train", "validation"))
-    kind = "ridge" if source.task == "regression" else "logistic"
-    tell(f"solving {kind} regression on the features of {len(train):,} images once; the head starts from it")
+    chosen = solved_rows(source.task, train.targets)
+    kind = regression_kind(source.task)
+    tell(f"solving {kind} regression on the features of {len(chosen):,} images once; the head starts from it")
+    targets, known = (found.targets for found in (train, held))
+    if source.task == "regression":  # as a network's outputs are
+        targets, known = standardised(targets, train.targets), standardised(known, train.targets)
     scale = Scale.of(train.x)
-    x, other = scale(train.x).numpy(), scale(held.x).numpy()
+    x, other = scale(train.x[torch.from_numpy(chosen)]).numpy(), scale(held.x).numpy()
     with one_thread():
-        fitted = [fit(source.task, strength, x, train.targets) for strength in STRENGTHS]
-    scores = [judged(model, source.task, other, held.targets, train.targets) for model in fitted]
-    best = fitted[int(np.argmax(scores))]
-    weight = torch.from_numpy(np.atleast_2d(best.coef_)).float()
-    weight, bias = scale.unscaled(weight, torch.from_numpy(np.atleast_1d(best.intercept_)).float())
-    return {"weight": weight.contiguous(), "bias": bias}  # laid out as it is stored: products of others round otherwise
+        fitted = [fit(source.task, strength, x, targets[chosen]) for strength in STRENGTHS]
+    best = fitted[int(np.argmax([model.score(other, known) for model in fitted]))]
+    weight, bias = np.atleast_2d(best.coef_), np.atleast_1d(best.intercept_)
+    if source.task == "classes" and len(weight) == 1:  # of two classes: the same odds from an output for each
+        weight, bias = np.concatenate([-weight / 2, weight / 2]), np.concatenate([-bias / 2, bias / 2])
+    plain, shift = scale.unscaled(torch.from_numpy(weight).float(), torch.from_numpy(bias).float())
+    return {"weight": plain.contiguous(), "bias": shift}  # laid out as it is stored: products of others round otherwise
+
+
+def regression_kind(task: str) -> str:
+    return "ridge" if task == "regression" else "logistic"
+
+
+def solved_rows(task: str, targets: NDArray[Any]) -> Index:
+    """Which training rows a head is solved on: SOLVED_ROWS of them, spread evenly, and one of every class."""
+    chosen = spread(len(targets), SOLVED_ROWS)
+    return chosen if task == "regression" else np.union1d(chosen, np.unique(targets, return_index=True)[1])
 
 
 @contextmanager
@@ -130,11 +151,11 @@ def one_thread() -> Iterator[None]:
 
 
 def fit(task: str, strength: float, x: NDArray[Any], targets: NDArray[Any]) -> Any:
-    """A linear model; targets that are numbers are standardised, as a network's outputs are."""
+    """A linear model."""
     if task == "regression":
         from sklearn.linear_model import Ridge
 
-        return Ridge(alpha=1 / strength).fit(x, standardised(targets, targets))
+        return Ridge(alpha=1 / strength).fit(x, targets)
     return logistic(x, targets, strength, ITERATIONS)
 
 
@@ -146,11 +167,6 @@ def logistic(x: NDArray[Any], targets: NDArray[Any], strength: float, iterations
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return LogisticRegression(C=strength, max_iter=iterations).fit(x, targets)
-
-
-def judged(model: Any, task: str, x: NDArray[Any], targets: NDArray[Any], train: NDArray[Any]) -> float:
-    """Accuracy or R² on other rows than `train`."""
-    return float(model.score(x, standardised(targets, train) if task == "regression" else targets))
 
 
 def standardised(targets: NDArray[Any], train: NDArray[Any]) -> NDArray[Any]:

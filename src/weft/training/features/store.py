@@ -1,8 +1,8 @@
-"""The features of all inputs of a table, computed once by a frozen network and mapped from the cache.
+"""The features of a source's inputs, computed once by a frozen network and mapped from the cache.
 
-They are kept in parts, under names made of the weights' digest, the source's fingerprint and the preprocessing: other
-weights, another image side or other data are other entries. A part is written whole or not at all, so a kill costs one
-part, and the next call goes on with the others.
+They are kept in parts, under names made of the weights' digest, the network's configuration, the source's fingerprint,
+the preprocessing and the rows: other weights, another image side or other data are other entries. A part is written
+whole or not at all, so a kill costs one part, and the next call goes on with the others.
 
     found = features_of(source, "train", FrozenNetwork(network, transform, digest))     # .x (rows, channels), .targets
 """
@@ -29,13 +29,13 @@ from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
 from weft.networks.base.network import Network
+from weft.networks.weights.load import TRAINING_ONLY
 from weft.training.embeddings.store import Progress, of_one_length, tell
 from weft.training.features.folding import folded, pooled
 
-VERSION = "1"  # raise it when the same network would give other features
+VERSION = "2"  # raise it when the same network would give other features
 PART = 2048  # inputs of an entry: what a kill can cost
 BATCH = 32  # images at a time: full speed on a CPU, and little memory
-FEW = 3  # times as many rows as a split has, above which its table is not read as a whole
 AHEAD = 2  # batches that are decoded while the network reads another
 
 Index = NDArray[np.int64]
@@ -62,11 +62,13 @@ class FrozenNetwork:
 
     @property
     def recipe(self) -> str:
-        """What, beside the weights, decides the features of an input."""
+        """What, beside the weights, decides the features of an input: weights of one shape fit several networks."""
+        left = ("num_classes", *TRAINING_ONLY)
+        fields = {name: value for name, value in asdict(self.network.config).items() if name not in left}
+        network = json.dumps(fields, sort_keys=True, default=str)
         if isinstance(self.transform, ImageTransform):
-            return json.dumps(asdict(self.transform))
-        pooling = str(getattr(self.network.config, "pool", ""))
-        return f"{self.transform.max_length} {pooling} {self.transform.tokenizer.content()}"
+            return f"{network} {json.dumps(asdict(self.transform))}"
+        return f"{network} {self.transform.max_length} {self.transform.tokenizer.content()}"
 
 
 @dataclass(frozen=True)
@@ -85,59 +87,62 @@ def features_of(source: Source, role: str, frozen: FrozenNetwork, say: Say | Non
     split = source.splits[role]
     if not isinstance(split, MemorySplit):
         raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
-    key = f"features {VERSION} {frozen.digest} {frozen.recipe} {split.table.name}"
-    if FEW * len(split.rows) < len(split.table) and key not in source.stores:
-        return Features(row_features(source, split, frozen), split.targets)
+    rows = used_rows(source, split)
+    key = digest(table_key(source, split, frozen), rows.tobytes())
     if key not in source.stores:
-        source.stores[key] = table_features(source, split, frozen, say or tell)
-    table: Tensor = source.stores[key]
-    return Features(table[torch.from_numpy(split.rows)], split.targets)
+        source.stores[key] = row_features(source, split, frozen, rows, say or tell)
+    found: Tensor = source.stores[key]
+    return Features(found[torch.from_numpy(np.searchsorted(rows, split.rows))], split.targets)
 
 
-def row_features(source: Source, split: MemorySplit, frozen: FrozenNetwork) -> Tensor:
-    """(rows of the split, channels) float32 of a split that has few of its table's rows, which alone are read."""
-    key = digest(part_key(source, split, frozen, 0), split.rows.tobytes())
-    build = partial(computed, source, split, frozen, split.rows)
-    return Cache().get(key, f"features of {len(split):,} rows of {source.name}", build)["features"]
+def used_rows(source: Source, split: MemorySplit) -> Index:
+    """The rows of a split's table that this or another split has, in order: all of them, unless splits were thinned.
+
+    Splits that share a table share its features, so that another cut of the same rows finds them in the cache.
+    """
+    splits = [other for other in source.splits.values() if isinstance(other, MemorySplit)]
+    found: Index = np.unique(np.concatenate([other.rows for other in splits if other.table is split.table]))
+    return found
 
 
-def table_features(source: Source, split: MemorySplit, frozen: FrozenNetwork, say: Say) -> Tensor:
-    """(rows of the split's table, channels) float32; zeros where a bad row was skipped."""
-    cache, rows = Cache(), len(split.table)
-    size = rows * frozen.network.head_inputs * 4
+def row_features(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index, say: Say) -> Tensor:
+    """(rows, channels) float32 of some rows of a split's table, part by part."""
+    cache = Cache()
+    size = len(rows) * frozen.network.head_inputs * 4
     if size > cache.limit:
         raise WeftError(
             f"the features of {source.name} take {size / 1e9:.1f} GB, more than the cache may hold "
             f"({cache.limit / 1e9:.1f} GB); raise WEFT_CACHE_LIMIT"
         )
     about = f"{source.name}, {split.table.name}"
-    progress = Progress(about, rows, say, ("image" if source.modality == "image" else "text") + "s", "reading")
+    progress = Progress(about, len(rows), say, ("image" if source.modality == "image" else "text") + "s", "reading")
     parts = []
-    for first in range(0, rows, PART):
-        chosen = np.arange(first, min(first + PART, rows))
+    for first in range(0, len(rows), PART):
+        chosen = rows[first : first + PART]
         build = progress.watched(partial(computed, source, split, frozen, chosen), first, len(chosen))
-        entry = cache.get(part_key(source, split, frozen, first), f"features of {about}, rows {first:,} on", build)
-        parts.append(entry["features"])
+        key = digest(table_key(source, split, frozen), chosen.tobytes())
+        parts.append(cache.get(key, f"features of {about}, rows {chosen[0]:,} on", build)["features"])
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def part_key(source: Source, split: MemorySplit, frozen: FrozenNetwork, first: int) -> str:
-    """What decides the features of a part: what is read, by which weights, and how."""
-    skipped = ",".join(map(str, sorted(split.table.skipped)))
+def table_key(source: Source, split: MemorySplit, frozen: FrozenNetwork) -> str:
+    """What decides the features of a table's rows: what is read, by which weights, and how."""
     columns = json.dumps([source.modality, *source.columns])
-    read = (source.fingerprint, columns, split.table.name, skipped, f"{first} {PART}")
-    return digest("features", VERSION, frozen.digest, frozen.recipe, *read)
+    return digest("features", VERSION, frozen.digest, frozen.recipe, source.fingerprint, columns, split.table.name)
 
 
 @torch.inference_mode()
 def computed(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> dict[str, Tensor]:
-    """An entry of the cache: the features of some rows of a table."""
+    """An entry of the cache: the features of some rows of a table, in order."""
     found = torch.zeros(len(rows), frozen.network.head_inputs)
-    order = np.argsort(rows)
-    good = np.setdiff1d(rows, np.array(sorted(split.table.skipped), dtype=np.int64))
     make = of_images if isinstance(frozen.transform, ImageTransform) else of_texts
-    for chosen, features in make(source, split, frozen, good):
-        found[torch.from_numpy(order[np.searchsorted(rows, chosen, sorter=order)])] = features
+    for chosen, features in make(source, split, frozen, rows):
+        found[torch.from_numpy(np.searchsorted(rows, chosen))] = features
+    if len(bad := torch.nonzero(~found.isfinite().all(1))):
+        raise WeftError(
+            f"the features of {split.table.place(int(rows[int(bad[0])]))} are not finite numbers; the weights may be "
+            "damaged or of another network: start from others"
+        )
     return {"features": found.clone()}
 
 

@@ -14,6 +14,7 @@ USUAL_EPOCHS = 3  # Devlin et al. 2018 use 2 to 4
 LINEAR = "linear probe"  # what is put on a frozen encoder when no network is named
 PROBE_EPOCHS, PROBE_RATE = 5, 1e-4  # of a linear probe on features of images: it starts from logistic regression
 IMAGE_EPOCHS = 8  # of a whole image network
+PROBED_ROWS = 20_000  # training images of which the head of one starts from a linear probe; to look at more takes long
 USUAL_BATCH = 32  # of published recipes; sets of some dozen rows get a smaller one
 RATE_SHARE = 0.1  # of an optimiser's usual rate: a trained network must keep what it knows
 

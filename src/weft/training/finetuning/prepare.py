@@ -12,7 +12,6 @@ from torch import Tensor
 
 from weft.data.batch.loader import Batches, batches
 from weft.data.open.source import Source
-from weft.data.open.splits import MemorySplit
 from weft.data.transform.fit import cut_note
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
@@ -25,12 +24,13 @@ from weft.terminal import how_many
 from weft.training.config import DurationConfig, batch_for
 from weft.training.embeddings.batches import embedded_batches
 from weft.training.embeddings.carried import carry
-from weft.training.features.linear import Scale, feature_batches, solved_head
+from weft.training.features.linear import Scale, feature_batches, regression_kind, solvable, solved_head
 from weft.training.features.store import FrozenNetwork, features_of
 from weft.training.finetuning.config import (
     IMAGE_EPOCHS,
     PROBE_EPOCHS,
     PROBE_RATE,
+    PROBED_ROWS,
     RATE_SHARE,
     USUAL_BATCH,
     USUAL_EPOCHS,
@@ -42,15 +42,13 @@ from weft.training.finetuning.start import Start, read_start
 from weft.training.inference.evaluate import Loading
 from weft.training.inference.predictor import Predictor
 from weft.training.optim.optimisers import USUAL_RATE, Groups
-from weft.training.run.inputs import LabelledInputs, objective_of, read_source
-from weft.training.run.settings import augmentation_for, is_long
+from weft.training.run.inputs import LabelledInputs, is_planned, objective_of, read_source
+from weft.training.run.settings import MANY, augmentation_for, is_long, passes_often, patience_for, smoothed
 from weft.training.teaching.pseudo_labels import label_rows
 
 RESIZED_CROP = (0.35, 1.0)  # of the area: what a crop keeps of a photograph still shows what it is of
 CROPPED_EPOCHS, CROPPED_SIDE = 5, 64  # passes, and px, from which photographs are cut so
 SMALLEST, FEWEST_STEPS = 4, 4  # batch, and steps an epoch, of sets of some dozen rows
-SOLVED = "the head starts from logistic regression"
-PROBED_ROWS = 20_000  # training images beyond which looking at all of them first takes long
 
 
 @dataclass(frozen=True)
@@ -88,11 +86,12 @@ class FinetuneInputs(LabelledInputs):
 
     def _put_head(self, network: Network) -> None:
         """Start from the linear probe: a head of chance would first undo what the layers below it know."""
-        if not self.probed or (found := solved_head(self.source, self.frozen, self.network.num_classes)) is None:
+        if not self.probed:
             return
         with torch.no_grad():
-            for own, value in zip((network.head.weight, network.head.bias), found, strict=True):
-                own.copy_(value)  # type: ignore[operator]
+            for own, value in zip(head_of(network), solved_head(self.source, self.frozen), strict=True):
+                assert own.shape == value.shape  # to copy would repeat a single row
+                own.copy_(value)
 
     @property
     def judged_split(self) -> str:
@@ -110,8 +109,8 @@ class FinetuneInputs(LabelledInputs):
     @property
     def probed(self) -> bool:
         """Whether the head starts from a linear probe: of as many images as it takes minutes to look at, in memory."""
-        train = self.source.splits["train"]
-        return isinstance(train, MemorySplit) and len(train) <= PROBED_ROWS and linear_head(self.network)
+        few = self.source.count("train") <= PROBED_ROWS
+        return few and linear_head(self.network) and solvable(self.source, self.network.num_classes)
 
     def groups(self, core: Network) -> Groups:
         decay, thawing = self.config.optimisation.weight_decay, self.config.thawing
@@ -148,10 +147,15 @@ class LinearProbeInputs(FinetuneInputs):
     def create(self) -> Network:
         width, outputs = self.frozen.network.head_inputs, self.network.num_classes
         probe = build(MLPConfig(hidden=(), in_features=width, num_classes=outputs), self.config.seed)
-        if self.probed and (found := solved_head(self.source, self.frozen, outputs)) is not None:
-            weight, bias = self.scale.scaled(*found)
+        if self.probed:
+            weight, bias = self.scale.scaled(*solved_head(self.source, self.frozen))
             probe.load_state_dict({"head.weight": weight, "head.bias": bias})
         return probe
+
+    @property
+    def probed(self) -> bool:
+        """Its features are looked at anyway, however many there are."""
+        return solvable(self.source, self.network.num_classes)
 
     @cached_property
     def scale(self) -> Scale:
@@ -170,6 +174,11 @@ class LinearProbeInputs(FinetuneInputs):
             weight, bias = self.scale.unscaled(weights["head.weight"].cpu(), weights["head.bias"].cpu())
             weights = {**self.frozen.network.state_dict(), "head.weight": weight, "head.bias": bias}
         super().keep(folder, weights, outputs, targets)
+
+
+def head_of(network: Network) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a linear head."""
+    return network.head.weight, network.head.bias  # type: ignore[return-value]
 
 
 def linear_head(network: NetworkConfig) -> bool:
@@ -193,10 +202,11 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     reasons = [*smaller, *reasons]
     network = size_network(config, start, source, transform)
     added = None if config.teaching.pseudo_labels is None else label_rows(config, source)
-    objective = objective_of(source if added is None else added.joined(source), config.objective)
+    rows = source if added is None else added.joined(source)
+    often = passes_often(config) and not is_planned(folder)
     kind: type[FinetuneInputs] = FinetuneInputs
     if isinstance(transform, ImageTransform):
-        config, more = settle_images(config, source, transform)
+        config, more = settle_images(config, source, transform, network.num_classes)
         reasons += more
         if config.thawing.frozen:
             refuse_frozen(config, network)
@@ -207,6 +217,10 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
             *length_and_rate(config, USUAL_EPOCHS, "published fine-tuning has 2 to 4"),
             *filter(None, [start.seen(source.modality)]),
         ]
+    if often and kind is FinetuneInputs and rows.count("train") <= MANY and source.task in ("classes", "binary"):
+        config, told = smoothed(config, rows.count("train"))
+        reasons += told
+    objective = objective_of(rows, config.objective)
     found = kind(config, source, transform, network, objective, tuple(reasons), added=added, start=start)
     return found.with_lessons()
 
@@ -219,7 +233,24 @@ def refuse_frozen(config: FinetuneConfig, network: NetworkConfig) -> None:
         raise WeftError("--frozen reads cached features of the labelled rows alone; leave out a teacher, pseudo-labels")
 
 
-def open_frozen(config: FinetuneConfig, source: Source) -> tuple[FrozenNetwork, list[str]]:
+@dataclass(frozen=True)
+class FrozenStart:
+    """A trained network whose features of a source are wanted: found to fit, and not built yet."""
+
+    start: Start
+    transform: ImageTransform | TextTransform
+    network: NetworkConfig
+    notes: list[str]
+    seed: int
+    """decides what the weights do not hold"""
+
+    def built(self) -> FrozenNetwork:
+        network = build(self.network, self.seed)
+        self.start.fill(network)
+        return FrozenNetwork(network, self.transform, self.start.fingerprint)
+
+
+def find_frozen(config: FinetuneConfig, source: Source) -> FrozenStart:
     """The trained network of images or text whose features of a source are wanted, and what was decided on the way."""
     start = read_start(config.start, of_weights(config), config.unsafe_pickle)
     check_fit(config, start, source)
@@ -231,9 +262,14 @@ def open_frozen(config: FinetuneConfig, source: Source) -> tuple[FrozenNetwork, 
         if isinstance(transform, ImageTransform)
         else {"max_length": transform.max_length}
     )
-    network = build(start.network.replaced(num_classes=0, **shape), config.seed)
-    start.fill(network)
-    return FrozenNetwork(network, transform, start.fingerprint), [*reasons, *start.notes]
+    network = start.network.replaced(num_classes=0, **shape)
+    return FrozenStart(start, transform, network, [*reasons, *start.notes], config.seed)
+
+
+def open_frozen(config: FinetuneConfig, source: Source) -> tuple[FrozenNetwork, list[str]]:
+    """The same, built."""
+    found = find_frozen(config, source)
+    return found.built(), found.notes
 
 
 def settle_batch(config: FinetuneConfig, rows: int) -> tuple[FinetuneConfig, list[str]]:
@@ -256,21 +292,40 @@ def length_and_rate(config: FinetuneConfig, epochs: int, why: str) -> list[str]:
     return told
 
 
+def with_patience(config: FinetuneConfig, epochs: int) -> tuple[FinetuneConfig, list[str]]:
+    """The configuration of a run of no given length, with the patience that any run of so many epochs has, and why."""
+    wait = patience_for(epochs)
+    if config.patience is not None or wait >= epochs:
+        return config, []
+    why = f"ends after {how_many(wait, 'evaluation')} without a better one: more would be learnt by heart (--patience)"
+    return replace(config, patience=wait), [why]
+
+
+def probe_start(source: Source, outputs: int) -> tuple[str, int, float | None]:
+    """How the head of a linear probe starts, in words, with its epochs and its rate; None is the optimiser's own."""
+    if solvable(source, outputs):
+        return f"the head starts from {regression_kind(source.task)} regression", PROBE_EPOCHS, PROBE_RATE
+    return "the head is drawn, as the training rows lack a class", IMAGE_EPOCHS, None
+
+
 def settle_images(
-    config: FinetuneConfig, source: Source, transform: ImageTransform
+    config: FinetuneConfig, source: Source, transform: ImageTransform, outputs: int
 ) -> tuple[FinetuneConfig, list[str]]:
     """Length, rate and augmentation of a run on images where they are not given, and why."""
     frozen = config.thawing.frozen
-    few = (PROBE_EPOCHS, SOLVED) if frozen else (IMAGE_EPOCHS, "a trained network needs few")
-    reasons = length_and_rate(config, *few)
+    head, epochs, rate = probe_start(source, outputs) if frozen else ("a trained network needs few", IMAGE_EPOCHS, None)
+    reasons = length_and_rate(config, epochs, head)
     if config.duration == DurationConfig():
-        config = replace(config, duration=DurationConfig(epochs=few[0]))
+        config, ends = with_patience(config, epochs)
+        config = replace(config, duration=DurationConfig(epochs=epochs))
+        reasons += ends
     if frozen:
         if any(value not in (None, False, 0.0, "none") for value in mixing(config)):
             raise WeftError("--frozen computes the features of each image once, unchanged; leave augmentation out")
         if config.optimisation.lr is None:
-            config = replace(config, optimisation=replace(config.optimisation, lr=PROBE_RATE))
-            reasons.append(f"rate {PROBE_RATE:g}: {SOLVED} (--lr)")
+            rate = rate or USUAL_RATE[config.optimisation.opt]
+            config = replace(config, optimisation=replace(config.optimisation, lr=rate))
+            reasons.append(f"rate {rate:g}: {head} (--lr)")
         reasons.append("the network stays as it is: a linear probe is trained on its features, which are kept")
     else:
         changes, why = cropping(config, source, transform)
@@ -314,7 +369,7 @@ def reported(config: FinetuneConfig, source: Source) -> str:
     if config.test_split is None:
         return "test"
     others = {name: split for name, split in source.splits.items() if name != "train"}
-    stored = {split.origin: name for name, split in others.items() if split.labelled and not split.drawn}
+    stored = {split.stored: name for name, split in others.items() if split.labelled and split.stored}
     if config.test_split not in stored:  # by the names on disk
         known = ", ".join(stored) or "none"
         raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {known}")

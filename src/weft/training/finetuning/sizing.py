@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.data.open.source import Source
 from weft.data.transform.fit import fitting_length, image_shapes, length_note
-from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
+from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError, nearest
-from weft.networks.config import EncoderConfig, NetworkConfig, SideMismatch, TextTokensConfig
-from weft.networks.registry import REGISTRY, configured, list_models, network_class
+from weft.networks.config import EncoderConfig, ForeignConfig, NetworkConfig, SideMismatch, TextTokensConfig
+from weft.networks.registry import REGISTRY, configured, list_models, named, network_class
 from weft.training.embeddings.heads import PROBE
 from weft.training.finetuning.config import FinetuneConfig, name_of
 from weft.training.finetuning.start import Start
@@ -50,9 +52,14 @@ def asked_model(config: FinetuneConfig) -> str:
 def of_weights(config: FinetuneConfig) -> str:
     """The network that bare weights are said to be of; on a frozen encoder of text --model is put instead."""
     model = asked_model(config)
-    if model and REGISTRY[model].input == "image":
+    if not model:
+        return ""
+    known = named(model)
+    if isinstance(known, ForeignConfig):
+        raise WeftError(f"--model {model} is no network of weft, which bare weights could be of; leave --model out")
+    if known.input == "image":
         return model
-    if model and not config.thawing.frozen:
+    if not config.thawing.frozen:
         raise WeftError(f"--model {model} is put on a frozen encoder; add --frozen, or leave --model out")
     return ""
 
@@ -71,9 +78,32 @@ def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
         )
     if config.thawing.layers and wanted == "image":
         raise WeftError("--layers chooses blocks of an encoder of text; for images leave it out")
+    if wanted == "image" and (model := asked_model(config)) and named(model).input != "image":
+        raise WeftError(
+            f"--model {model} is put on a frozen encoder of text, and {start.folder} holds a network for images; "
+            "leave --model out"
+        )
+    if config.thawing.frozen and wanted == "vector":
+        raise WeftError(
+            "--frozen trains a head on features of images or embeddings of text; for vectors leave --frozen out"
+        )
+    check_columns(config, start, source)
     size, rows = config.optimisation.batch_size, source.count("train")
     if size is not None and size > rows:
         raise WeftError(f"a batch of {size} is larger than the training split ({rows}); use --batch-size {rows}")
+
+
+def check_columns(config: FinetuneConfig, start: Start, source: Source) -> None:
+    """Refuse vectors of another length than the trained network reads."""
+    if not isinstance(start.transform, VectorTransform):
+        return
+    rows, _ = source.splits["train"].read(np.arange(1))
+    width = len(rows[0])
+    if width != start.transform.features:
+        raise WeftError(
+            f"{start.folder} holds a network for {start.transform.features} columns, but {config.source} has {width}; "
+            "choose as many with --inputs, or start from another network"
+        )
 
 
 def transform_of(config: FinetuneConfig, start: Start, source: Source) -> tuple[Transform, list[str]]:

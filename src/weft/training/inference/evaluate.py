@@ -179,7 +179,7 @@ def own_in_words(source: Source, name: str) -> str:
 
 def role_of(source: Source, split: str | None) -> str:
     """The split of the run's own source that is asked for: by role, by its name on disk, or `test`."""
-    stored = {found.origin: name for name, found in source.splits.items()}
+    stored = {found.stored: name for name, found in source.splits.items() if found.stored}
     wanted = split or "test"
     if wanted not in source.splits and wanted not in stored:
         raise WeftError(

@@ -184,9 +184,9 @@ def assemble(
     folder: RunFolder, config: AnyConfig, plan: Plan | None, team: Distributed, inputs: RunInputs, display: Silent
 ) -> Run:
     """The network, its optimiser and its batches, at step 0."""
+    set_threads(plan.threads if plan else probe.threads_asked(config), team.world)  # batches may be features to compute
     loaders = {name: inputs.batches(name, team.rank, team.world) for name in ("train", "validation")}
     plan = plan or probe.draft(config, loaders["train"].steps_per_epoch, inputs.fingerprint)
-    set_threads(plan.threads, team.world)
     machine.keep_freed_memory()
     if team.device.type == "cpu" and trains_all(config):
         memory.require_room(inputs.network.family, total_parameters(inputs.network), probe.states(config))

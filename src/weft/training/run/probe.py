@@ -69,7 +69,7 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         fingerprint=fingerprint,
         warmup=warmup_steps(config, steps, steps_per_epoch),
         lr=lr if isinstance(lr, float) else usual_rate(config),
-        threads=execution.threads or machine.cores(),
+        threads=threads_asked(config),
         precision="float32" if execution.precision == "auto" else execution.precision,
         compile=bool(execution.compile),
         log_every=execution.log_every or max(10, steps // 1000),
@@ -80,6 +80,10 @@ def draft(config: AnyConfig, steps_per_epoch: int, fingerprint: str) -> Plan:
         cost=0.0,
         stop_after=stop_after(config, execution.eval_every or steps_per_epoch),
     )
+
+
+def threads_asked(config: AnyConfig) -> int:
+    return config.execution.threads or machine.cores()
 
 
 def usual_rate(config: AnyConfig) -> float:

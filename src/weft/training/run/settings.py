@@ -44,6 +44,7 @@ WHY = {
 }
 SHAPE = ("num_classes", "img_size", "in_chans", "vocab_size", "max_length")  # what a network has from its data
 Config = TypeVar("Config")
+Run = TypeVar("Run", bound=RunConfig)
 
 
 def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[str]]:
@@ -115,11 +116,16 @@ def with_length(config: RunConfig, steps_per_epoch: int) -> tuple[RunConfig, str
     """The configuration with a length by the size of the set, and patience: a small set is passed over more often, and
     its evaluations, on few rows, go up and down for longer before they say something."""
     epochs = min(MOST_EPOCHS, max(DEFAULT_EPOCHS, -(-STEPS // steps_per_epoch)))
-    patience = max(LEAST_WAIT, round(WAIT * epochs)) if config.patience is None else config.patience
+    patience = patience_for(epochs) if config.patience is None else config.patience
     ends = f", at most; ends after {how_many(patience, 'evaluation')} without a better one" if patience else ""
     config = replace(config, duration=DurationConfig(epochs=float(epochs)), patience=patience)
     length = f"{how_many(epochs, 'epoch')} of {how_many(steps_per_epoch, 'step')}"
     return config, f"{length}{ends} (--epochs, --time, --patience)"
+
+
+def patience_for(epochs: int) -> int:
+    """Evaluations without a better one after which a run of so many epochs ends."""
+    return max(LEAST_WAIT, round(WAIT * epochs))
 
 
 def passes_often(config: RunConfig) -> bool:
@@ -130,15 +136,24 @@ def passes_often(config: RunConfig) -> bool:
 
 def regularised(config: RunConfig, rows: int) -> tuple[RunConfig, list[str]]:
     """The configuration with what keeps a network from learning a small set by heart, where nothing was said of it."""
-    told, why = [], f"{rows:,} rows are soon known by heart"
-    if config.objective.smoothing is None:
-        config = replace(config, objective=replace(config.objective, smoothing=SMOOTHING))
-        told.append(f"labels smoothed by {SMOOTHING:g}: {why} (--smoothing)")
+    config, told = smoothed(config, rows)
     share = DROPPED.get(REGISTRY[config.model].family) if config.model in REGISTRY else None
     if share is not None and "drop_rate" not in config.network:
         config = replace(config, network={**config.network, "drop_rate": share})
-        told.append(f"drop-out of {share:g}: {why} (--network drop_rate={share:g})")
+        told.append(f"drop-out of {share:g}: {by_heart(rows)} (--network drop_rate={share:g})")
     return config, told
+
+
+def smoothed(config: Run, rows: int) -> tuple[Run, list[str]]:
+    """The configuration with smoothed labels, where nothing was said of it."""
+    if config.objective.smoothing is not None:
+        return config, []
+    config = replace(config, objective=replace(config.objective, smoothing=SMOOTHING))
+    return config, [f"labels smoothed by {SMOOTHING:g}: {by_heart(rows)} (--smoothing)"]
+
+
+def by_heart(rows: int) -> str:
+    return f"{rows:,} rows are soon known by heart"
 
 
 def is_long(config: RunConfig) -> bool:

@@ -90,7 +90,7 @@ def answered(
 
 def unlabelled(asked: TeachingConfig, source: Source, config: RunConfig) -> tuple[Source, list[str]]:
     """The source of the rows without labels and their splits: of the run's own source, or all of another one."""
-    stored = {split.origin: name for name, split in source.splits.items() if name not in ROLES}
+    stored = {split.stored: name for name, split in source.splits.items() if name not in ROLES}
     own = sorted({*stored, *stored.values()})
     if asked.unlabelled is None:
         bare = [name for name, split in source.splits.items() if name not in ROLES and not split.labelled]

@@ -8,6 +8,7 @@ is small, attention catches up; Tolstikhin et al. 2021, figure 2, have the same 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -137,9 +138,20 @@ def named_tasks(source: str, given: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(names, given, strict=True))
 
 
+KNOWN = {  # usual name -> how folders are called, as a word of their own
+    "cifar100": r"cifar[-_ ]?100(?!\d)",
+    "cifar10": r"cifar[-_ ]?10(?!\d)",
+    "pets": r"pets?",
+    "sign digits": r"signs?[-_ ]?digits?",
+}
+GENERIC = ("images", "data", "train")  # folders whose parent has the name
+
+
 def task_name(source: str) -> str:
     """How a source is called in the tables: known sets by their usual name, others by their folder's."""
-    parts = [part.lower() for part in source.rstrip("/").replace("\\", "/").split("/") if part]
-    plain = "".join(letter for letter in "/".join(parts[-2:]) if letter.isalnum() or letter == "/")
-    known = {"cifar100": "cifar100", "cifar10": "cifar10", "pet": "pets", "sign": "sign digits"}
-    return next((name for mark, name in known.items() if mark in plain), parts[-1] if parts else source)
+    parts = [part.lower() for part in source.replace("\\", "/").split("/") if part]
+    if not parts:
+        return source
+    own = parts[-2] if parts[-1] in GENERIC and len(parts) > 1 else parts[-1]
+    found = (name for name, words in KNOWN.items() if re.search(rf"(?<![a-z]){words}(?![a-z])", own))
+    return next(found, parts[-1])

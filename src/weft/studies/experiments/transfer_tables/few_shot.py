@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from weft.errors import WeftError
 from weft.studies.experiments.transfer_tables.run_configs import Asked
 
 DRAWS = 5
 FOLDER = "shots"
 
 
-def shot_file(folder: Path, run: str, task: str, shots: int) -> Path:
-    """Where the scores of a run are kept."""
-    return folder / FOLDER / f"{run}-{''.join(x if x.isalnum() else '-' for x in task)}-{shots}.json"
+def shot_file(folder: Path, run: str, shots: int) -> Path:
+    """Where the scores of the network that a run on a task starts from are kept; the run's name tells its data."""
+    return folder / FOLDER / f"{run}-{shots}.json"
 
 
 def quantity(task: str, shots: int) -> str:
@@ -20,9 +21,26 @@ def quantity(task: str, shots: int) -> str:
     return f"{task}, {shots}-shot"
 
 
-def columns(asked: Asked) -> list[tuple[str, int]]:
-    """Tasks and numbers of rows a class that are asked for."""
-    return [(task, shots) for task in asked.tasks for shots in asked.scale.shots] if asked.study == "e8" else []
+def shots_asked(asked: Asked) -> tuple[int, ...]:
+    """The numbers of rows a class that are asked for."""
+    return asked.scale.shots if asked.study == "e8" else ()
+
+
+def require_rows(source: str, shots: tuple[int, ...]) -> None:
+    """Refuse a source with a class of fewer training rows than are to be drawn of it."""
+    import numpy as np
+
+    from weft.studies.engine.data_facts import source_of
+    from weft.studies.probe.probing import labels
+    from weft.training.config import ReadingConfig
+
+    opened = source_of(source, ReadingConfig())
+    counts = np.bincount(labels(opened, "train"), minlength=len(opened.classes))
+    if counts.min() < max(shots):
+        raise WeftError(
+            f"class {opened.classes[int(counts.argmin())]!r} of {source} has {counts.min()} training rows, fewer than "
+            f"the {max(shots)} a class that few-shot figures are of; add rows, or give other --tasks"
+        )
 
 
 def few_shot_scores(run: Path, source: str, side: int, shots: int) -> list[float]:
@@ -33,7 +51,7 @@ def few_shot_scores(run: Path, source: str, side: int, shots: int) -> list[float
     from weft.data.open.source import ROLES
     from weft.studies.engine.data_facts import source_of
     from weft.studies.probe.probing import labels
-    from weft.studies.probe.shots import fitting_shots, shot_scores
+    from weft.studies.probe.shots import shot_scores
     from weft.training.config import ReadingConfig
     from weft.training.features.linear import Scale, one_thread
     from weft.training.features.store import features_of
@@ -41,7 +59,6 @@ def few_shot_scores(run: Path, source: str, side: int, shots: int) -> list[float
     from weft.training.finetuning.prepare import open_frozen
 
     opened = source_of(source, ReadingConfig())
-    fitting_shots(labels(opened, "train"), opened.classes, (shots,))
     config = FinetuneConfig(start=str(run), source=source, transform=TransformConfig(img_size=side))
     frozen, _ = open_frozen(config, opened)
     found = {role: features_of(opened, role, frozen, lambda _: None).x for role in ROLES}

@@ -24,7 +24,7 @@ from weft.studies.experiments.text_tables.forecast import ACCELERATOR, PRICE, Pr
 from weft.studies.experiments.text_tables.run_experiment import has_gpu
 from weft.studies.experiments.text_tables.timing import SHORTEST, time_runs
 from weft.studies.experiments.transfer_tables.design import TransferRow, scratch
-from weft.studies.experiments.transfer_tables.few_shot import columns, shot_file
+from weft.studies.experiments.transfer_tables.few_shot import shot_file, shots_asked
 from weft.studies.experiments.transfer_tables.run_configs import (
     EVALUATIONS,
     Asked,
@@ -53,6 +53,9 @@ def run_transfer(asked: Asked) -> None:
         threads = stored.threads if stored else None
         with open_pool(asked.on, asked.folder, asked.say, size, threads, gpu=paper) as pool:
             facts = {name: look(asked, pool, source) for name, source in sources(asked).items()}
+            if shots := shots_asked(asked):
+                for source in asked.tasks.values():
+                    pool.first(tasks.few_shot_rows, source, shots)
             signs = all(SIGNS.fullmatch(name) for name in facts[asked.upstream].classes)
             asked = replace(asked, mirrored=not signs)
             prediction = stored or predict(asked, pool)
@@ -66,7 +69,7 @@ def run_transfer(asked: Asked) -> None:
             asked.say(prediction.sentence(asked.seeds))
             run_jobs(study, pool, first, asked.say)
             run_jobs(study, pool, second, asked.say)
-            ask_few_shots(asked, study, pool, first)
+            ask_few_shots(asked, study, pool, second)
 
 
 def sources(asked: Asked) -> dict[str, str]:
@@ -200,22 +203,31 @@ def study_candidate(asked: Asked, row: TransferRow, facts: Facts) -> Candidate:
 
 
 def ask_few_shots(asked: Asked, study: Study, pool: Pool, jobs: list[Job]) -> None:
-    """The few-shot scores of every finished run on the larger set that has none yet."""
+    """The few-shot scores, on each task, of every finished run on the larger set that has none yet; kept as they come.
+
+    `jobs` are the runs on tasks, each of which starts from such a run.
+    """
+    upstream = {job.name: job for job in study.jobs}
     wanted = [
-        (job, task, shots)
+        (job, shots)
         for job in jobs
-        for task, shots in columns(asked)
-        if study.finished(job) and not shot_file(asked.folder, job.name, task, shots).exists()
+        for shots in shots_asked(asked)
+        if study.finished(upstream[job.after]) and not shot_file(asked.folder, job.name, shots).exists()
     ]
-    calls = [(study.run_folder(job).path, asked.tasks[task], asked.scale.side, shots) for job, task, shots in wanted]
     trouble = []
-    for (job, task, shots), answer in zip(wanted, pool.each(tasks.few_shot, calls), strict=True):
-        if isinstance(answer, WeftError):
-            trouble.append(f"{job.candidate}, {task}: {answer}")
-            continue
-        path = shot_file(asked.folder, job.name, task, shots)
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, {"right": answer})
+    for first in range(0, len(wanted), len(pool.workers)):
+        these = wanted[first : first + len(pool.workers)]
+        calls = [
+            (study.run_folder(upstream[job.after]).path, asked.tasks[job.part], asked.scale.side, shots)
+            for job, shots in these
+        ]
+        for (job, shots), answer in zip(these, pool.each(tasks.few_shot, calls), strict=True):
+            if isinstance(answer, WeftError):
+                trouble.append(f"{job.candidate}, {job.part}: {answer}")
+                continue
+            path = shot_file(asked.folder, job.name, shots)
+            path.parent.mkdir(exist_ok=True)
+            write_json(path, {"right": answer})
     if trouble:
         raise WorkFailed(
             f"{len(trouble)} few-shot figures are missing, first {trouble[0]} (the same command tries again)"

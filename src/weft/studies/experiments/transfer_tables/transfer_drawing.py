@@ -23,9 +23,13 @@ from weft.studies.experiments.transfer_tables.questions import conclusion, judge
 from weft.studies.experiments.transfer_tables.scales import SCALES, TransferScale
 from weft.studies.results.summary import called
 from weft.studies.statistics.intervals import Scores
+from weft.training.finetuning.config import PROBED_ROWS
 
 TITLES = {"e3": "Table 3", "e8": "Figures 3 and 4"}
-STARTS = "Fine-tuning starts with the head of a linear probe, learning from scratch with one that is drawn."
+STARTS = (
+    f"Fine-tuning starts with the head of a linear probe on tasks of up to {PROBED_ROWS:,} training images; on others, "
+    "and in learning from scratch, the head is drawn."
+)
 ASKS = {
     "e3": "What does pre-training bring, against learning the task from scratch?",
     "e8": "Do ConvNets lead while the set to learn from is small, and do attention and MLPs catch up?",
@@ -57,7 +61,7 @@ def summarise_transfer(folder: Path) -> dict[str, Any]:
     upstream = task_name(str(prediction.asked["source"]))
     measured = {part: {row: one.scores[part] for row, one in found.items() if part in one.scores}
                 for part in (upstream, *prediction.tasks)}  # fmt: skip
-    measured |= few_shots(folder, listed, prediction, scale, upstream)
+    measured |= few_shots(folder, listed, prediction, scale)
     measured = {part: scores for part, scores in measured.items() if scores}
     judged_ = judged(measured, questions(name, scale), {row.name: row.published for row in rows.values()})
     counts = {one["name"]: one["count"].get("params") for one in study["candidates"]}
@@ -76,14 +80,14 @@ def summarise_transfer(folder: Path) -> dict[str, Any]:
 
 
 def few_shots(
-    folder: Path, listed: dict[str, list[dict[str, Any]]], prediction: Prediction, scale: TransferScale, upstream: str
+    folder: Path, listed: dict[str, list[dict[str, Any]]], prediction: Prediction, scale: TransferScale
 ) -> dict[str, dict[str, Scores]]:
     """The few-shot scores that there are, (seeds, test rows) for each row."""
     found: dict[str, dict[str, Scores]] = {}
     for task in prediction.tasks if prediction.experiment == "e8" else ():
         for shots in scale.shots:
             for row, runs in listed.items():
-                paths = [shot_file(folder, run["name"], task, shots) for run in runs if run["part"] == upstream]
+                paths = [shot_file(folder, run["name"], shots) for run in runs if run["part"] == task]
                 scores = [np.array(read_object(path)["right"], dtype=np.float64) for path in paths if path.exists()]
                 if scores:
                     found.setdefault(quantity(task, shots), {})[row] = np.stack(scores)
