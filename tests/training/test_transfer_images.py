@@ -244,8 +244,9 @@ def test_bare_weights_are_told_by_their_tensors(name: str, shape: dict[str, int]
     network = create_model(name, num_classes=7, **shape)
     save_weights(network, tmp_path, layout="timm")
     (tmp_path / "config.json").unlink()
-    found, config = recognised_config(read(tmp_path))
-    assert found == name and config.img_size == network.config.img_size and config.num_classes == 7
+    found = recognised_config(read(tmp_path))
+    config = found.config
+    assert found.name == name and config.img_size == network.config.img_size and config.num_classes == 7
     start = read_start(str(tmp_path / "model.safetensors"))
     filled = create_model(name, num_classes=3, **shape)
     start.fill(filled)
