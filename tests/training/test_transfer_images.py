@@ -14,6 +14,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import weft
+from training.foreign_starts import pictures
 from training.runs import train
 from weft.data.config import AugmentConfig, TransformConfig
 from weft.data.open.source import open_source
@@ -284,16 +285,8 @@ def test_small_images_are_enlarged_for_a_network_of_large_ones(tmp_path: Path) -
 
 
 def configure_rgb(start: Path) -> FinetuneConfig:
-    """A folder of small pictures in colour, in two classes."""
-    from PIL import Image
-
-    chance = np.random.default_rng(0)
-    for kind in ("dark", "light"):
-        folder = start / "pictures" / kind
-        folder.mkdir(parents=True)
-        for number in range(20):
-            pixels = chance.integers(0, 90, (12, 12, 3)) + (150 if kind == "light" else 0)
-            Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    """Small pictures in colour, in a folder beside what is started from."""
+    pictures(start / "pictures")
     config = configure(start, source=str(start / "pictures"))
     return replace(config, optimisation=replace(config.optimisation, batch_size=8))
 
