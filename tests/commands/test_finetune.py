@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from training.encoders import make_encoder
+from training.foreign_starts import google_vit, hugging_face_vit, pictures, torchvision_resnet
 from training.runs import sentences
 from weft.commands.main import main
 
@@ -40,6 +45,41 @@ def test_a_frozen_encoder_from_data_to_prediction(
     assert "DIFFERENT" not in capsys.readouterr().out
     assert weft("predict", run, "--text", "ab red cd") == 0
     assert "ab red cd," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("made", "flags", "told"),
+    [
+        (google_vit, [], "holds the weights of vit_pico_p4_32"),
+        (hugging_face_vit, [], ""),
+        (torchvision_resnet, ["--unsafe-pickle", "--img-size", "32", "--frozen"], "holds the weights of resnet18"),
+    ],
+)
+def test_images_from_the_weights_of_others(
+    made: Callable[[Path], Path], flags: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """From a file or folder of others to a run that predicts, without it."""
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    data, run = pictures(tmp_path / "data"), str(tmp_path / "run")
+    (tmp_path / "start").mkdir()
+    asked = ["--steps", "2", "--batch-size", "8", "--threads", "1", "--no-compile", "--output", run]
+    assert weft("finetune", str(made(tmp_path / "start")), str(data), *asked, *flags) == 0
+    said = capsys.readouterr()
+    assert "accuracy" in said.out and told in said.out + said.err
+    shutil.rmtree(tmp_path / "start")
+    assert weft("predict", run, str(data / "dark" / "0.png")) == 0
+    assert "dark" in capsys.readouterr().out
+
+
+def test_a_folder_with_a_pickle_needs_a_flag(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start, run = shutil.copytree(encoder, tmp_path / "start"), str(tmp_path / "run")
+    torch.save(load_file(start / "model.safetensors"), start / "pytorch_model.bin")
+    (start / "model.safetensors").unlink()
+    asked = ["finetune", str(start), str(sentences()), *SHORT, "--output", run]
+    assert weft(*asked) == 2
+    assert "add --unsafe-pickle" in capsys.readouterr().err
+    assert weft(*asked, "--unsafe-pickle") == 0
 
 
 @pytest.mark.parametrize(

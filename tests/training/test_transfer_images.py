@@ -14,6 +14,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import weft
+from training.foreign_starts import pictures
 from training.image_starts import configure, tiny
 from training.runs import train
 from weft.data.config import AugmentConfig, TransformConfig
@@ -219,8 +220,9 @@ def test_bare_weights_are_told_by_their_tensors(name: str, shape: dict[str, int]
     network = create_model(name, num_classes=7, **shape)
     save_weights(network, tmp_path, layout="timm")
     (tmp_path / "config.json").unlink()
-    found, config = recognised_config(read(tmp_path))
-    assert found == name and config.img_size == network.config.img_size and config.num_classes == 7
+    found = recognised_config(read(tmp_path))
+    config = found.config
+    assert found.name == name and config.img_size == network.config.img_size and config.num_classes == 7
     start = read_start(str(tmp_path / "model.safetensors"))
     filled = create_model(name, num_classes=3, **shape)
     start.fill(filled)
@@ -258,16 +260,8 @@ def test_small_images_are_enlarged_for_a_network_of_large_ones(tmp_path: Path) -
 
 
 def configure_rgb(start: Path) -> FinetuneConfig:
-    """A folder of small pictures in colour, in two classes."""
-    from PIL import Image
-
-    chance = np.random.default_rng(0)
-    for kind in ("dark", "light"):
-        folder = start / "pictures" / kind
-        folder.mkdir(parents=True)
-        for number in range(20):
-            pixels = chance.integers(0, 90, (12, 12, 3)) + (150 if kind == "light" else 0)
-            Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    """Small pictures in colour, in a folder beside what is started from."""
+    pictures(start / "pictures")
     config = configure(start, source=str(start / "pictures"))
     return replace(config, optimisation=replace(config.optimisation, batch_size=8))
 

@@ -58,9 +58,14 @@ def read_encoder(folder: Path) -> TextTokens:
     from weft.networks.base.backbone import TextTokens
     from weft.networks.registry import build
     from weft.networks.weights.build import stored_config
-    from weft.networks.weights.files import read
+    from weft.networks.weights.files import PICKLES, read, weight_files
     from weft.networks.weights.load import LeftOut, load_checkpoint
 
+    if any(path.suffix in PICKLES for path in weight_files(folder)):
+        raise WeftError(
+            f"{folder} has its weights in a pickle, and a network that stands on a frozen encoder reads it again and "
+            "again; convert it to model.safetensors, or leave out --frozen"
+        )
     checkpoint = read(folder)
     config = stored_config(checkpoint)
     if not isinstance(config, TextTokensConfig) or config.encoder is not None:
@@ -89,8 +94,10 @@ def features_at(
 
 def folder_digest(folder: Path) -> str:
     """32 hex digits of the configuration and all weights in a folder."""
+    from weft.networks.weights.files import weight_files
+
     state = blake2b(digest_size=16)
-    for path in [folder / "config.json", *sorted(folder.glob("model*.safetensors"))]:
+    for path in [folder / "config.json", *sorted({*folder.glob("model*.safetensors"), *weight_files(folder)})]:
         try:
             with path.open("rb") as file:
                 while data := file.read(1 << 20):

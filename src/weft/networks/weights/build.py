@@ -16,7 +16,7 @@ from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
 from weft.networks.weights.files import Checkpoint, read
-from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named
+from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named, stated
 from weft.networks.weights.outline import outline, require_little_unstored, require_parameters
 
 
@@ -76,8 +76,21 @@ def found_encoder(config: NetworkConfig, origin: str) -> NetworkConfig:
     return dataclasses.replace(config, encoder=config.encoder.below(folder))
 
 
+def describes_itself(checkpoint: Checkpoint) -> bool:
+    """Whether the config.json of a checkpoint says all of its network; timm's is a name, which weft may not have."""
+    fields, adapter = checkpoint.config, layout_of(checkpoint)
+    if adapter is not None and adapter.layout == "timm":
+        return "family" in stated(adapter, checkpoint)
+    return own.is_own(fields) or bool(fields and adapter in huggingface.ADAPTERS)
+
+
 def timm_config(checkpoint: Checkpoint, classes: int) -> NetworkConfig:
     """The named size, with what its folder changes."""
-    size = REGISTRY[str(checkpoint.config["architecture"]).partition(".")[0]]
+    name = timm.architecture(checkpoint)
+    if name not in REGISTRY:
+        names = f"names {name}, which weft has not" if name else "names no architecture"
+        remedy = f"use create_model with pretrained={checkpoint.origin!r} and a network of the same tensors"
+        raise WeftError(f"the config.json of {checkpoint.origin} {names}; {remedy}")
+    size = REGISTRY[name]
     changes = {key: value for key, value in timm.known(checkpoint).items() if key == "img_size"}
     return config_from_dict({**dataclasses.asdict(size), "num_classes": classes, **changes})

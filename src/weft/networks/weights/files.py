@@ -51,25 +51,40 @@ def read(source: str | Path | Mapping[str, Tensor], *, unsafe_pickle: bool = Fal
 
 
 def read_folder(folder: Path, unsafe_pickle: bool = False) -> Checkpoint:
-    """A folder with config.json and model.safetensors, whole or in shards with an index."""
+    """A folder with config.json and model.safetensors, whole or in shards with an index; else with a single .npz."""
     config = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
     if (folder / INDEX).is_file():
         return Checkpoint(read_shards(folder), config, str(folder))
-    for name in NAMES:
-        if (folder / name).is_file():
-            return Checkpoint(read_file(folder / name, unsafe_pickle).tensors, config, str(folder))
+    if files := weight_files(folder):
+        return Checkpoint(read_file(files[0], unsafe_pickle).tensors, config, str(folder))
     raise WeftError(f"{folder} holds no {NAMES[0]} and no {INDEX}; name the file of weights itself")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that the weights of a folder are read from; none where it has no weights, or many to choose from."""
+    if (folder / INDEX).is_file():
+        return [folder / shard for shard in sorted(set(shards(folder).values()))]
+    named = [folder / name for name in NAMES if (folder / name).is_file()]
+    arrays = list(folder.glob("*.npz"))
+    return named[:1] or (arrays if len(arrays) == 1 else [])
+
+
+def shards(folder: Path) -> dict[str, str]:
+    """The file of each tensor that the index names, all of which are beside it."""
+    where = read_object(folder / INDEX).get("weight_map")
+    if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
+        raise WeftError(f"{folder / INDEX} has no `weight_map`; download the folder again")
+    for shard in sorted(set(where.values())):
+        if Path(shard).name != shard or not (folder / shard).is_file():
+            raise WeftError(f"{folder / INDEX} names {shard}, which is not beside it; download the folder again")
+    return where
 
 
 def read_shards(folder: Path) -> dict[str, Tensor]:
     """All tensors that the index names, from the files beside it."""
-    where = read_object(folder / INDEX).get("weight_map")
-    if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
-        raise WeftError(f"{folder / INDEX} has no `weight_map`; download the folder again")
+    where = shards(folder)
     tensors: dict[str, Tensor] = {}
     for shard in sorted(set(where.values())):
-        if Path(shard).name != shard or not (folder / shard).is_file():
-            raise WeftError(f"{folder / INDEX} names {shard}, which is not beside it; download the folder again")
         tensors |= read_safetensors(folder / shard)[0]
     lost = sorted(set(where) - set(tensors))
     if lost:

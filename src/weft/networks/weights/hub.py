@@ -7,7 +7,10 @@ from pathlib import Path
 
 from weft.errors import WeftError
 
-PATTERNS = ["config.json", "*.safetensors", "*.safetensors.index.json", "*.npz"]  # never a pickle
+WEIGHTS = ("config.json", "*.safetensors", "*.safetensors.index.json", "*.npz")  # never a pickle
+INPUTS = ("preprocessor_config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
+CARD = ("1_Pooling/config.json", "README.md")  # how sentence encoders are read, and what they were trained on
+PATTERNS = [*WEIGHTS, *INPUTS, *CARD]
 NAME = re.compile(r"(?:hub:|hf-hub:)?(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 FILE = re.compile(r"\.(safetensors|npz|bin|pth?|th|ckpt|json)$")
 

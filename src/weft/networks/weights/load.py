@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from weft.disk import brief
 from weft.errors import WeftError
 from weft.networks.base.backbone import TokenNetwork
 from weft.networks.base.network import Network, uncompiled
@@ -77,10 +78,7 @@ def load_checkpoint(network: Network, checkpoint: Checkpoint, grid: tuple[int, i
     if any(tensor.is_meta for tensor in network.state_dict().values()):
         raise WeftError("a network on the meta device has no memory to load weights into; build it on another device")
     adapter, checkpoint = recognised(checkpoint, network)
-    try:
-        known = adapter.known(checkpoint)
-    except KeyError as error:
-        raise WeftError(f"the config.json of {checkpoint.origin} lacks {error}; fetch it again") from None
+    known = stated(adapter, checkpoint)
     check_settings(network.config, known, checkpoint.origin)
     doubt_settings(network.config, {name: value for name, value in adapter.usual.items() if name not in known}, adapter)
     try:
@@ -125,6 +123,18 @@ def layout_of(checkpoint: Checkpoint) -> Adapter | None:
 
 def plainly_named(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
     return replace(checkpoint, tensors={adapter.rename(name): tensor for name, tensor in checkpoint.tensors.items()})
+
+
+def stated(adapter: Adapter, checkpoint: Checkpoint) -> dict[str, Any]:
+    """The fields of weft's configuration that a checkpoint tells."""
+    try:
+        return adapter.known(checkpoint)
+    except KeyError as error:
+        raise WeftError(f"the config.json of {checkpoint.origin} lacks {error}; fetch it again") from None
+    except IndexError as error:
+        raise WeftError(f"{checkpoint.origin} has tensors of strange shapes ({first_line(error)})") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise WeftError(f"the config.json of {checkpoint.origin} is damaged ({brief(error)}); fetch it again") from None
 
 
 def check_settings(config: NetworkConfig, known: dict[str, Any], origin: str) -> None:

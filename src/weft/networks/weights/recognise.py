@@ -6,9 +6,11 @@ and images of another size are no difference: the first is replaced, the second 
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from math import log
+from typing import Any, NoReturn
 
+from pydantic import ValidationError
 from torch import Tensor
 
 from weft.errors import WeftError
@@ -17,8 +19,9 @@ from weft.networks.base.network import Network
 from weft.networks.config import ImageTokensConfig, NetworkConfig
 from weft.networks.listing import listing
 from weft.networks.registry import REGISTRY, named
+from weft.networks.weights import timm
 from weft.networks.weights.files import Checkpoint
-from weft.networks.weights.load import FOREIGN, classes_of, layout_of, plainly_named
+from weft.networks.weights.load import FOREIGN, classes_of, layout_of, plainly_named, stated
 from weft.networks.weights.outline import outline
 from weft.networks.weights.own import OWN
 from weft.networks.weights.resizing import stored_layout
@@ -29,21 +32,53 @@ APART, TRIED = 3.0, 16  # times as many parameters, by a head of other classes; 
 HEADS = ("head.", "head_dist.")
 
 
-def recognised_config(checkpoint: Checkpoint, model: str = "") -> tuple[str, NetworkConfig]:
-    """The name and configuration of the network that a checkpoint is of; `model`, if given, must be that name."""
+@dataclass(frozen=True)
+class Recognised:
+    """The network that a checkpoint is of, and the names of others whose tensors are the same."""
+
+    name: str
+    config: NetworkConfig
+    others: tuple[str, ...] = ()
+
+
+def recognised_config(checkpoint: Checkpoint, model: str = "") -> Recognised:
+    """The network that a checkpoint is of: `model`, if given; what its config.json names; or what its tensors fit."""
     if model:
         named(model)  # refused, with the nearest, if there is none
-    adapter = layout_of(checkpoint) or OWN
+    found = layout_of(checkpoint)
+    adapter = found or OWN
     checkpoint = plainly_named(checkpoint, adapter)
+    said = timm.architecture(checkpoint)
     names = [model] if model else alike(adapter, sum(tensor.numel() for tensor in checkpoint.tensors.values()))
-    tried = []
+    if not model and said in REGISTRY and adapter.fits(REGISTRY[said]):
+        names = [said, *(name for name in names if name != said)]
+    fitting: list[tuple[str, NetworkConfig]] = []
+    tried: list[tuple[str, list[str]]] = []
     for name in names:
+        if fitting and parameters(name) != parameters(fitting[0][0]):
+            continue
         config, wrong = compared(adapter, checkpoint, REGISTRY[name])
-        if not wrong:
-            return name, config
-        tried.append((len(wrong), name, wrong))
-    count, name, wrong = min(tried) if tried else (0, "", [])
-    if not tried or (not model and 2 * count >= len(checkpoint.tensors)):
+        if wrong:
+            tried.append((name, wrong))
+            continue
+        fitting.append((name, config))
+        if name == said:  # others of the same tensors are not meant
+            break
+    if not fitting:
+        refuse(checkpoint, model, found is not None, tried)
+    (name, config), *others = fitting
+    return Recognised(name, config, tuple(other for other, its in others if not computes_alike(its, config)))
+
+
+def computes_alike(first: NetworkConfig, second: NetworkConfig) -> bool:
+    """Whether two networks of the same tensors are the same but for what matters in training alone."""
+    return type(first) is type(second) and timm.same_shape(first, second)
+
+
+def refuse(checkpoint: Checkpoint, model: str, known: bool, tried: list[tuple[str, list[str]]]) -> NoReturn:
+    """Say that a checkpoint, of a layout that is known or not, fits no network, and where the nearest one differs."""
+    name, wrong = min(tried, key=lambda one: len(one[1]), default=("", []))
+    if not tried or (not model and not known and 2 * len(wrong) >= len(checkpoint.tensors)):
         raise WeftError(
             f"{checkpoint.origin} is in no layout that weft knows (it begins with "
             f"{brief_list(sorted(checkpoint.tensors), 3)}); "
@@ -52,15 +87,19 @@ def recognised_config(checkpoint: Checkpoint, model: str = "") -> tuple[str, Net
     what = f"is not of {model}" if model else f"fits no network of weft; the nearest is {name}"
     remedy = "give the --model that it was made for, or leave --model out" if model else "give a file of another one"
     raise WeftError(
-        f"{checkpoint.origin} {what}: {brief_list(wrong, 3)} {'differs' if count == 1 else 'differ'}; {remedy}"
+        f"{checkpoint.origin} {what}: {brief_list(wrong, 3)} {'differs' if len(wrong) == 1 else 'differ'}; {remedy}"
     )
 
 
 def compared(adapter: Adapter, checkpoint: Checkpoint, size: NetworkConfig) -> tuple[NetworkConfig, list[str]]:
     """The named size as the checkpoint has it, and the tensors in which they differ nevertheless."""
-    known = {**adapter.usual, "num_classes": classes_of(adapter, checkpoint)}
-    names = {field.name for field in fields(size)}
-    config = replace(size, **{key: value for key, value in known.items() if key in names})
+    known = {**adapter.usual, **beside(adapter, checkpoint), "num_classes": classes_of(adapter, checkpoint)}
+    tokens = isinstance(size, ImageTokensConfig)  # whose positions tell the side of images
+    names = {field.name for field in fields(size) if not (tokens and field.name == "img_size")}
+    try:
+        config = replace(size, **{key: value for key, value in known.items() if key in names})
+    except (WeftError, ValidationError):  # settings that this size cannot have
+        return size, sorted(checkpoint.tensors)
     network = outline(config)
     wrong = differing_names(adapter, checkpoint, network)
     if len(wrong) == len(checkpoint.tensors):
@@ -68,10 +107,10 @@ def compared(adapter: Adapter, checkpoint: Checkpoint, size: NetworkConfig) -> t
     try:
         stored = translated_shapes(adapter, checkpoint, network)
         if isinstance(network, TokenNetwork) and isinstance(config, ImageTokensConfig) and not wrong:
-            grid = stored_layout(network, stored, {}).grid
+            grid = stored_layout(network, stored, known).grid
             config = replace(config, img_size=(grid[0] * config.stride, grid[1] * config.stride))
             network = outline(config)
-    except (WeftError, RuntimeError, IndexError):  # shapes of another network altogether
+    except (WeftError, ValidationError, RuntimeError, IndexError):  # shapes of another network altogether
         return config, [*wrong, *bodies(network)]
     own = network.state_dict()
     return config, wrong + [
@@ -79,6 +118,12 @@ def compared(adapter: Adapter, checkpoint: Checkpoint, size: NetworkConfig) -> t
         for name, tensor in stored.items()
         if tensor.shape != own[name].shape
     ]
+
+
+def beside(adapter: Adapter, checkpoint: Checkpoint) -> dict[str, Any]:
+    """What is known of a network beside its tensors; of timm's, whose settings a name implies, the side of images."""
+    known = stated(adapter, checkpoint)
+    return {key: value for key, value in known.items() if adapter.layout != "timm" or key == "img_size"}
 
 
 def translated_shapes(adapter: Adapter, checkpoint: Checkpoint, network: Network) -> dict[str, Tensor]:
@@ -91,13 +136,22 @@ def translated_shapes(adapter: Adapter, checkpoint: Checkpoint, network: Network
 
 
 def alike(adapter: Adapter, numbers: int) -> list[str]:
-    """Named sizes that the layout may hold, of nearly as many parameters: the nearest first, and not all of them."""
+    """Named sizes that the layout may hold, of nearly as many parameters: the nearest first, and not all of them.
+
+    Where none has nearly as many, the one that is least far away.
+    """
 
     def away(name: str) -> float:
-        return abs(log(listing().costs[name][0] / max(1, numbers)))
+        return abs(log(parameters(name) / max(1, numbers)))
 
     fitting = (name for name, size in REGISTRY.items() if size.family != "filternet" and adapter.fits(size))
-    return sorted((name for name in fitting if away(name) < log(APART)), key=away)[:TRIED]
+    ordered = sorted(fitting, key=away)
+    return [name for name in ordered if away(name) < log(APART)][:TRIED] or ordered[:1]
+
+
+def parameters(name: str) -> int:
+    """Of a named size, known without laying it out."""
+    return listing().costs[name][0]
 
 
 def bodies(network: Network) -> list[str]:

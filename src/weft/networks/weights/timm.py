@@ -103,10 +103,15 @@ def known(checkpoint: Checkpoint) -> dict[str, Any]:
     changed = dict(checkpoint.config.get("model_args") or {})
     size = changed.pop("img_size", None) or tuple(stored.get("input_size", ()))[1:]
     facts = {"img_size": (size, size) if isinstance(size, int) else tuple(size)} if size else {}
-    name = str(checkpoint.config.get("architecture", "")).partition(".")[0]
+    name = architecture(checkpoint)
     if name not in REGISTRY or changed:
         return facts
     return {**{key: value for key, value in dataclasses.asdict(REGISTRY[name]).items() if key not in FREE}, **facts}
+
+
+def architecture(checkpoint: Checkpoint) -> str:
+    """The name in a config.json, without what the weights were trained on; "" where there is none."""
+    return str(checkpoint.config.get("architecture", "")).partition(".")[0]
 
 
 def config_json(config: NetworkConfig) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from weft.disk import explained
 from weft.networks.config import CARRIED
 
 FILES = (
-    "config.json", "model*.safetensors", "model.safetensors.index.json",
+    "config.json", "*.safetensors", "model.safetensors.index.json",
     "tokenizer.json", "tokenizer_config.json", "vocab.txt", "README.md",
 )  # fmt: skip
 

@@ -12,16 +12,15 @@ from weft.data.read.cache import digest, digest_files
 from weft.data.transform import transforms
 from weft.data.transform.tokenizer import Tokenizer
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform
-from weft.disk import Damaged, read_object, read_text
+from weft.disk import Damaged, mark, read_object, read_text
 from weft.errors import WeftError
 from weft.networks.base.encoder import folder_digest
 from weft.networks.base.network import Network
 from weft.networks.config import ImageConfig, NetworkConfig, TextConfig, TextTokensConfig
 from weft.networks.listing import cache_file
 from weft.networks.registry import create_model
-from weft.networks.weights import own
-from weft.networks.weights.build import stored_config
-from weft.networks.weights.files import INDEX, NAMES, Checkpoint, read, read_safetensors
+from weft.networks.weights.build import describes_itself, stored_config
+from weft.networks.weights.files import NAMES, PICKLES, Checkpoint, read, read_safetensors, weight_files
 from weft.networks.weights.hub import download
 from weft.networks.weights.load import LeftOut, StartsFresh, load_checkpoint
 from weft.networks.weights.packages import PACKAGES, package_of
@@ -97,30 +96,54 @@ def read_start(path: str, model: str = "", pickled: bool = False) -> Start:
     if not path:
         raise WeftError("say what to start from: weft finetune RUN_OR_FOLDER DATA")
     if path.startswith(HUB_PREFIXES):
-        return read_start(str(download(path)), model)
+        return read_start(str(download(path)), model, pickled)
     if not folder.exists():
         raise WeftError(
             f"there is no file or folder {path}; give a run of weft, a folder or file of weights, hub:OWNER/NAME, or a "
             f"name that pip brings trained: {', '.join(PACKAGES)}"
         )
-    if not is_described(folder):
-        return bare_start(folder, model, pickled)
-    refuse_model(folder, model)
     if is_run(folder):
-        check_weights(folder)
+        refuse_model(folder, model)
+        if not (folder / NAMES[0]).is_file():
+            raise no_weights(folder)
         start = Start(folder, read_metadata(folder)[1], transforms.load(folder))
         if isinstance(start.network, TextConfig) and isinstance(start.transform, TextTransform):
             check_vocabulary(folder, start.transform.tokenizer, start.network)
         return start
     if (folder / "run.yaml").is_file():
         raise WeftError(f"the run in {folder} has no trained network yet; finish it: {RunFolder(folder).resuming()}")
-    check_weights(folder)
-    config = stored_config(read(folder))
+    return foreign_start(folder, model, pickled)
+
+
+def foreign_start(path: Path, model: str, pickled: bool) -> Start:
+    """Weights that somebody else laid out: a file, or a folder with or without a description."""
+    if path.is_dir():
+        check_weights(path, pickled)
+    config, notes = told_network(path, read(path, unsafe_pickle=pickled), model)
     if isinstance(config, ImageConfig):
-        return Start(folder, config, *image_inputs(folder, config))
+        transform, more = image_inputs(path, config)
+        return Start(path, config, transform, (*notes, *more), pickled)
+    if not is_described(path):
+        raise WeftError(
+            f"{path} holds weights of a {config.family} network alone; text needs its own tokenizer and config.json "
+            "beside them: give the folder of the whole model"
+        )
     if not isinstance(config, TextConfig):
-        raise WeftError(f"{folder} holds a {config.family} network, which cannot be fine-tuned; start from another")
-    return Start(folder, pooled_as_trained(folder, config), read_tokenizer(folder, config))
+        raise WeftError(f"{path} holds a {config.family} network, which cannot be fine-tuned; start from another")
+    return Start(path, pooled_as_trained(path, config), read_tokenizer(path, config), notes, pickled)
+
+
+def told_network(path: Path, checkpoint: Checkpoint, model: str) -> tuple[NetworkConfig, tuple[str, ...]]:
+    """The network of weights as their description or else their tensors tell it, and how the latter was told."""
+    if describes_itself(checkpoint):
+        refuse_model(path, model)
+        return stored_config(checkpoint), ()
+    found = recognised_config(checkpoint, model)
+    if model:
+        return found.config, ()
+    note = f"{path.name} holds the weights of {found.name}, by the names and shapes of its tensors"
+    doubt = f"; it fits {' and '.join(found.others)} as well (--model)" if found.others else ""
+    return found.config, (note + doubt,)
 
 
 def is_described(folder: Path) -> bool:
@@ -133,30 +156,9 @@ def refuse_model(path: Path, model: str) -> None:
         raise WeftError(f"{path} says itself which network it holds; leave out --model {model}")
 
 
-def bare_start(path: Path, model: str, pickled: bool) -> Start:
-    """Weights without a description: the network is told by their tensors."""
-    if path.is_dir():
-        check_weights(path)
-    checkpoint = read(path, unsafe_pickle=pickled)
-    notes: tuple[str, ...] = ()
-    if own.is_own(checkpoint.config):
-        refuse_model(path, model)
-        config = stored_config(checkpoint)
-    else:
-        name, config = recognised_config(checkpoint, model)
-        notes = () if model else (f"{path.name} holds the weights of {name}, by the names and shapes of its tensors",)
-    if not isinstance(config, ImageConfig):
-        raise WeftError(
-            f"{path} holds weights of a {config.family} network alone; text needs its own tokenizer and config.json "
-            "beside them: give the folder of the whole model"
-        )
-    transform, more = image_inputs(path, config)
-    return Start(path, config, transform, (*notes, *more), pickled)
-
-
 def weights_digest(path: Path) -> str:
     """32 hex digits of a file of weights, or of those in a folder without a description."""
-    files = [path] if path.is_file() else [file for file in path.iterdir() if file.name in NAMES or file.name == INDEX]
+    files = [path] if path.is_file() else weight_files(path)
     return digest(*digest_files(files, path.parent).values())
 
 
@@ -173,7 +175,7 @@ def packaged(name: str) -> Path:
         assert isinstance(config, ImageConfig)
         card = NetworkMetadata(name, "classes", [str(number) for number in range(config.num_classes)])
         side, channels = config.img_size[0], config.in_chans
-        folder.mkdir(parents=True, exist_ok=True)
+        mark(folder)  # so that another process, or the next after a kill, may write the same again
         transform = ImageTransform(side, channels, package.mean, package.std)
         write_network(folder, card, config, dict(network.state_dict()), transform)
     return folder
@@ -196,16 +198,20 @@ def is_run(folder: Path) -> bool:
         return False
 
 
-def check_weights(folder: Path) -> None:
-    """Refuse a folder without weights, or with a pickle in their place."""
-    if (folder / NAMES[0]).is_file() or (folder / INDEX).is_file():
-        return
-    if (folder / NAMES[1]).is_file():
+def no_weights(folder: Path) -> WeftError:
+    return WeftError(f"{folder} holds no weights: there is no {NAMES[0]} in it")
+
+
+def check_weights(folder: Path, pickled: bool) -> None:
+    """Refuse a folder without weights, or with a pickle in their place unless that may be opened."""
+    files = weight_files(folder)
+    if not files:
+        raise no_weights(folder)
+    if files[0].suffix in PICKLES and not pickled:
         raise WeftError(
-            f"{folder} has its weights in {NAMES[1]} alone, a pickle, which weft does not open; "
-            f"get the model.safetensors of the same model, or convert it"
+            f"{folder} has its weights in {files[0].name} alone, a pickle, which weft does not open by itself; get the "
+            f"{NAMES[0]} of the same model, or add --unsafe-pickle if you trust where it comes from"
         )
-    raise WeftError(f"{folder} holds no weights: there is no {NAMES[0]} in it")
 
 
 def read_tokenizer(folder: Path, config: TextConfig) -> TextTransform:
