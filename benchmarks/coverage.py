@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from weft.studies.statistics.intervals import Estimate, difference, mean_of
+from weft.studies.statistics.rows import Rows
 from weft.studies.statistics.target_spread import influence
 
 Array = NDArray[np.float64]
@@ -79,13 +80,13 @@ def accuracy_pair(rng: np.random.Generator, pair: tuple[float, float], seeds: in
 
 def explained_study(rng: np.random.Generator, share: float, seeds: int, rows: int, law: str) -> Found:
     targets, (scores,) = regressions(rng, [share], seeds, rows, law.split(",")[0], "," in law)
-    return judged(mean_of(scores, targets), share, influence(scores, targets).mean(0))
+    return judged(mean_of(scores, Rows(targets)), share, influence(scores, targets).mean(0))
 
 
 def explained_pair(rng: np.random.Generator, pair: tuple[float, float], seeds: int, rows: int, law: str) -> Found:
     targets, (first, second) = regressions(rng, pair, seeds, rows, law.split(",")[0], "," in law)
     per_row = influence(first, targets).mean(0) - influence(second, targets).mean(0)
-    return judged(difference(first, second, targets), pair[0] - pair[1], per_row)
+    return judged(difference(first, second, Rows(targets)), pair[0] - pair[1], per_row)
 
 
 def coverage(study: Callable[..., Found], *given: object, studies: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -192,10 +193,10 @@ def folded(count: int, classes: bool, folds: int, times: int, studies: int, corr
     used = folds if corrected else None
     for study in range(studies):
         y, scores = cross_validated(rng, count, classes, folds, times)
-        targets = None if classes else y
-        found = [mean_of(one, targets, used) for one in scores]
+        rows = Rows(None if classes else y, folds=used)
+        found = [mean_of(one, rows) for one in scores]
         means[study] = [one.low <= truth <= one.high for one, truth in zip(found, truths, strict=True)]
-        both = [difference(scores[a], scores[b], targets, used) for a, b in pairs]
+        both = [difference(scores[a], scores[b], rows) for a, b in pairs]
         apart[study] = [one.low <= truths[a] - truths[b] <= one.high for one, (a, b) in zip(both, pairs, strict=True)]
     return float(means.mean(0).min()), float(apart.mean(0).min())
 

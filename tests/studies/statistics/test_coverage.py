@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from weft.studies.statistics.intervals import difference, mean_of
+from weft.studies.statistics.rows import Rows
 from weft.studies.statistics.target_spread import l_moments, shape_of, unseen_spread
 
 PLACE = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
@@ -85,7 +86,7 @@ def test_a_difference_of_r2_is_claimed_exactly_where_its_interval_leaves_zero_ou
     rng, claims = np.random.default_rng(0), 0
     for _ in range(200):
         targets, (first, second) = simulation.regressions(rng, (0.8, 0.5), 3, 100, "log-normal")
-        found = difference(first, second, targets)
+        found = difference(first, second, Rows(targets))
         assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
         claims += found.p < 0.05
     assert 20 < claims < 180

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from weft.studies.statistics.intervals import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
+from weft.studies.statistics.rows import Rows
 
 
 def study(rng: np.random.Generator, seeds: int, examples: int, gap: float = 0.0, seed_spread: float = 0.1):
@@ -124,10 +125,12 @@ def test_an_interval_is_never_narrower_than_that_of_its_seeds():
 
 def test_repeated_cross_validation_gets_the_factor_of_nadeau_and_bengio():
     scores = np.random.default_rng(0).normal(0, 1, (3, 100))
-    plain, folded = mean_of(scores), mean_of(scores, folds=5)
+    plain, folded = mean_of(scores), mean_of(scores, Rows(folds=5))
     assert folded.error**2 == pytest.approx(plain.error**2 * (1 + 5 / 4))
     other = np.random.default_rng(1).normal(0, 1, (3, 100))
-    assert difference(scores, other, folds=5).error ** 2 == pytest.approx(difference(scores, other).error ** 2 * 1.5)
+    assert difference(scores, other, Rows(folds=5)).error ** 2 == pytest.approx(
+        1.5 * difference(scores, other).error ** 2
+    )
 
 
 def test_candidates_on_other_examples_are_refused():
