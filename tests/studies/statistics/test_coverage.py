@@ -57,6 +57,26 @@ def test_the_difference_of_explained_variances_lies_in_its_interval(law: str, pa
     assert held >= ENOUGH
 
 
+@pytest.mark.parametrize("pair", [(0.95, 0.6), (0.98, 0.9)])
+def test_balanced_accuracy_lies_in_its_interval(pair: tuple[float, float]):
+    """Three seeds, 200 rows, nine of ten of one class."""
+    for study in (simulation.balanced_study, simulation.balanced_pair):
+        held, _ = simulation.coverage(study, pair, 3, 200, "usual", studies=200)
+        assert held >= 0.93
+
+
+def test_scores_of_rows_in_groups_lie_in_their_interval_and_would_not_if_rows_counted():
+    held, _ = simulation.coverage(simulation.grouped_study, 0.8, 3, 40, 10, 0.5, studies=200)
+    apart, _ = simulation.coverage(simulation.grouped_pair, (0.8, 0.8), 3, 40, 10, 0.5, studies=200)
+    assert held >= ENOUGH and apart >= ENOUGH
+    rng, inside = np.random.default_rng(0), 0
+    for _ in range(200):
+        _, (scores,) = simulation.grouped_answers(rng, [0.8], 3, 40, 10, 0.5)
+        found = mean_of(scores)
+        inside += found.low <= 0.8 <= found.high
+    assert inside / 200 < 0.75
+
+
 def test_a_variance_of_targets_taken_as_known_would_fail_the_same_simulation():
     rng, held = np.random.default_rng(0), 0
     for _ in range(STUDIES):

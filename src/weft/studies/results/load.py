@@ -203,18 +203,25 @@ def own_metric(record: dict[str, Any]) -> str | None:
     return found
 
 
-def scores_of(results: list[Result]) -> Scores:
-    """(seeds, examples): right or wrong, by the weight of the class if that was asked for, or the share in R²."""
-    return np.stack([score(result.predictions, result.record) for result in results])  # type: ignore[arg-type]
+def deciding(results: list[Result]) -> str:
+    """The metric that verdicts on all of these rest on; accuracy where runs were asked for different ones."""
+    found = list(dict.fromkeys(judged_by(result.record or {}) for result in results if result.finished))
+    return found[0] if len(found) == 1 else "accuracy"
 
 
-def rows_of(results: list[Result], folds: int | None = None, fixed: bool = False) -> Rows:
+def scores_of(results: list[Result], metric: str | None = None) -> Scores:
+    """(seeds, examples): right or wrong, by the weight of the class in balanced accuracy, or the share in R²."""
+    metric = metric or deciding(results)
+    return np.stack([score(result.predictions or {}, metric) for result in results])
+
+
+def rows_of(results: list[Result], metric: str | None = None, folds: int | None = None, fixed: bool = False) -> Rows:
     """What is known of the test rows of finished results, which are the same for all of them; `fixed` says that no seed
     would change the answers."""
     first = next((result for result in results if result.finished), None)
     if first is None or first.record is None or first.predictions is None:
         return Rows(folds=folds)
-    found, metric = first.predictions, judged_by(first.record)
+    found, metric = first.predictions, metric or deciding(results)
     return Rows(
         targets=found["target"].astype(np.float64) if metric == "r2" else None,
         classes=found["target"].astype(np.int64) if metric == "balanced_accuracy" else None,
@@ -224,10 +231,9 @@ def rows_of(results: list[Result], folds: int | None = None, fixed: bool = False
     )
 
 
-def score(predictions: Predictions, record: dict[str, Any]) -> NDArray[np.float64]:
+def score(predictions: Predictions, metric: str) -> NDArray[np.float64]:
     """Per-example scores whose mean is accuracy, balanced accuracy or R²."""
     predicted, target = predictions["predicted"].astype(np.float64), predictions["target"].astype(np.float64)
-    metric = judged_by(record)
     if metric in BY_ANSWER:
         right = (predicted == target).astype(np.float64)
         return right if metric == "accuracy" else right * balance(target)

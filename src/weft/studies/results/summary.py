@@ -27,7 +27,7 @@ from weft.studies.results.load import (
     Collection,
     Result,
     collect,
-    judged_by,
+    deciding,
     own_metric,
     rows_of,
     scores_of,
@@ -74,18 +74,18 @@ def summarise(collection: Collection) -> dict[str, Any]:
     guesses, overfitted = by_first(told, runs), by_first(said_of_runs(by_candidate, overfitted_of), runs)
     idle = by_first(said_of_runs(by_candidate, stuck), runs)
     problems = [*collection.problems, *problems, *idle.values(), *overfitted.values()]
+    metric = deciding(whole)
     judged = [
         made
         for candidate in collection.candidates
-        if (made := judged_candidate(candidate, by_candidate[candidate.name], study["match"]))
+        if (made := judged_candidate(candidate, by_candidate[candidate.name], metric, study["match"]))
     ]
-    metric = next((judged_by(r.record) for r in whole if r.record is not None), "accuracy")
     unit = "points" if metric in BY_ANSWER else "value"
     own = next((own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None)
-    rows = [leaderboard_row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
+    rows = [leaderboard_row(candidate, by_candidate[candidate.name], metric) for candidate in collection.candidates]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     verdicts = answer(judged, unit, held_equal(collection))
-    curve = learning(collection)
+    curve = learning(collection, metric)
     return {
         "title": study["title"],
         "heading": "",
@@ -226,7 +226,9 @@ def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
     return found
 
 
-def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:
+def judged_candidate(
+    candidate: Candidate, results: list[Result], metric: str, match: str = "none"
+) -> JudgedCandidate | None:
     """A candidate as the statistics see it, or None if no run of it finished.
 
     Cost is the time of training, all cores counted; where that is equal by design, what a prediction takes.
@@ -238,13 +240,14 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
     cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
     seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
     return JudgedCandidate(
-        candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed,
-        trained=seen or 0.0, pretrained=pretrained(done), rows=known_rows(candidate, done), mixer=candidate.mixer,
+        candidate.name, candidate.group, scores_of(done, metric), validation, cost, candidate.tokens, candidate.fixed,
+        trained=seen or 0.0, pretrained=pretrained(done), rows=known_rows(candidate, done, metric),
+        mixer=candidate.mixer,
     )  # fmt: skip
 
 
-def known_rows(candidate: Candidate, done: list[Result]) -> Rows:
-    return rows_of(done, of_record(done[0].record), candidate.fixed)
+def known_rows(candidate: Candidate, done: list[Result], metric: str) -> Rows:
+    return rows_of(done, metric, of_record(done[0].record), candidate.fixed)
 
 
 def pretrained(results: list[Result]) -> bool:
@@ -268,7 +271,7 @@ def as_row(verdict: Verdict) -> dict[str, Any]:
     return {**found, "p": verdict.adjusted, **as_numbers(verdict.estimate)}
 
 
-def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, Any]:
+def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) -> dict[str, Any]:
     """A line of the leaderboard: means over the finished seeds."""
     done = [result for result in results if result.finished]
     failed = [r for r in results if not r.finished]
@@ -286,7 +289,7 @@ def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, An
     if not done:
         return found
     found["folds"] = of_record(done[0].record)
-    total = mean_of(scores_of(done), known_rows(candidate, done))
+    total = mean_of(scores_of(done, metric), known_rows(candidate, done, metric))
     found |= {"score": total.mean, "low": total.low, "high": total.high}
     found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
     if own := own_metric(done[0].record or {"config": {}}):
@@ -383,14 +386,14 @@ def confusion(results: list[Result]) -> list[list[int]] | None:
     return np.sum(found, axis=0).tolist() if found else None
 
 
-def learning(collection: Collection) -> list[dict[str, Any]]:
+def learning(collection: Collection, metric: str) -> list[dict[str, Any]]:
     """Score of each candidate by share of the training rows; empty unless a learning curve was asked for."""
     shares = sorted({result.share for result in collection.results})
     points = []
     for candidate, share in itertools.product(collection.candidates, shares) if len(shares) > 1 else []:
         done = [r for r in collection.results if r.candidate == candidate.name and r.share == share and r.finished]
         if done:
-            found = mean_of(scores_of(done), known_rows(candidate, done))
+            found = mean_of(scores_of(done, metric), known_rows(candidate, done, metric))
             points.append({"candidate": candidate.name, "share": share, **as_numbers(found)})
     return points
 
