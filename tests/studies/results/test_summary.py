@@ -347,6 +347,26 @@ def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):
     assert needed["question"] == "attention" and "would" in needed["sentence"]
 
 
+@pytest.mark.parametrize(
+    "command, flags",
+    [("weft compare x.csv", "--seeds 5 --time 11m"), ("weft compare x.csv --amount 9s", "--seeds 5"), ("weft x", "")],
+)
+def test_what_would_settle_it_is_told_as_flags_of_the_command(tmp_path: Path, command: str, flags: str):
+    """Four seeds of two candidates, 3 s each, at half of the time of two workers: 24 s after ten minutes."""
+    make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=1, examples=200)
+    content = json.loads((tmp_path / "study.json").read_text())
+    content |= {
+        "match": "time",
+        "command": command,
+        "story": [[600.0, "end"]],
+        "overhead": "50% of 6 s × 2 side by side",
+    }
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    (needed,) = summarise(collect(tmp_path))["settling"]
+    assert needed["minutes"] == pytest.approx(4 * (3 + 3) / 2 / 0.5 / 60)
+    assert needed["sentence"].endswith(f": {flags}" if flags else "(less than a minute)")
+
+
 def test_one_seed_is_marked_in_every_pair(tmp_path: Path):
     make_study(tmp_path, {"vit_nano_p4_32": 0.5, "mlp": 0.95}, seeds=1)
     summary = summarise(collect(tmp_path))

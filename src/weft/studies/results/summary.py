@@ -141,15 +141,15 @@ def drawn_together(judged: list[JudgedCandidate]) -> list[str]:
 
 def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Result]) -> Pace:
     """What further seeds take: seconds of a run of each candidate, runs side by side, and the time spent so far."""
-    place = environment(whole)
-    story = collection.study.get("story", [])
-    share = re.match(r"(\d+)% of", collection.study.get("overhead", ""))
+    place, study = environment(whole), collection.study
+    share = re.match(r"(\d+)% of", study.get("overhead", ""))
+    timed = study["match"] == "time" and study.get("story") and "--amount" not in study["command"]
     return Pace(
         {row["name"]: row["seconds"] or 0.0 for row in rows},
         max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
         max(int(share[1]), 1) / 100 if share else 1.0,
-        float(story[-1][0]) if story and collection.study["match"] == "time" else None,
-        collection.study["command"].startswith("weft compare"),
+        float(study["story"][-1][0]) if timed else None,
+        study["command"].startswith("weft compare"),
     )
 
 
