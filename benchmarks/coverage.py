@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from weft.studies.statistics.intervals import Estimate, difference, mean_of
+from weft.studies.statistics.rows import Rows, balance, linear
 from weft.studies.statistics.target_spread import influence
 
 Array = NDArray[np.float64]
@@ -62,6 +63,31 @@ def regressions(
     return targets, found
 
 
+def balanced_answers(
+    rng: np.random.Generator, accuracies: Iterable[tuple[float, float]], seeds: int, rows: int, kind: str, rare: float
+) -> tuple[Rows, list[Array]]:
+    """Scores of balanced accuracy for candidates with two accuracies, that of a common and of a rare class."""
+    accuracies = list(accuracies)
+    classes = (rng.random(rows) < rare).astype(np.int64)
+    sides = [answers(rng, side, seeds, rows, kind) for side in zip(*accuracies, strict=True)]
+    weight = balance(classes)
+    both = zip(*sides, strict=True)
+    return Rows(classes=classes), [np.where(classes == 1, second, first) * weight for first, second in both]
+
+
+def grouped_answers(
+    rng: np.random.Generator, accuracies: Iterable[float], seeds: int, groups: int, size: int, alike: float
+) -> tuple[Rows, list[Array]]:
+    """Right and wrong on rows of groups of unequal sizes, a share `alike` of whose difficulty is the group's."""
+    owner = np.repeat(np.arange(groups), rng.integers(1, 2 * size, groups))
+    hard, found = rng.normal(size=len(owner)), []
+    for accuracy in accuracies:
+        value = math.sqrt(alike) * (0.8 * rng.normal(size=groups) + 0.6 * rng.normal(size=groups))[owner]
+        value = value + math.sqrt(1 - alike) * (0.6 * hard + 0.8 * rng.normal(size=(seeds, len(owner))))
+        found.append((value + ndtri(accuracy) > 0).astype(float))
+    return Rows(groups=owner), found
+
+
 def judged(estimate: Estimate, truth: float, per_row: Array) -> Found:
     plain = 2 * float(stdtrit(len(per_row) - 1, 0.975)) * float(per_row.std(ddof=1)) / math.sqrt(len(per_row))
     return estimate.low - 1e-9 <= truth <= estimate.high + 1e-9, estimate.high - estimate.low, plain
@@ -79,13 +105,41 @@ def accuracy_pair(rng: np.random.Generator, pair: tuple[float, float], seeds: in
 
 def explained_study(rng: np.random.Generator, share: float, seeds: int, rows: int, law: str) -> Found:
     targets, (scores,) = regressions(rng, [share], seeds, rows, law.split(",")[0], "," in law)
-    return judged(mean_of(scores, targets), share, influence(scores, targets).mean(0))
+    return judged(mean_of(scores, Rows(targets)), share, influence(scores, targets).mean(0))
 
 
 def explained_pair(rng: np.random.Generator, pair: tuple[float, float], seeds: int, rows: int, law: str) -> Found:
     targets, (first, second) = regressions(rng, pair, seeds, rows, law.split(",")[0], "," in law)
     per_row = influence(first, targets).mean(0) - influence(second, targets).mean(0)
-    return judged(difference(first, second, targets), pair[0] - pair[1], per_row)
+    return judged(difference(first, second, Rows(targets)), pair[0] - pair[1], per_row)
+
+
+def balanced_study(
+    rng: np.random.Generator, pair: tuple[float, float], seeds: int, rows: int, kind: str, rare: float = 0.1
+) -> Found:
+    known, (scores,) = balanced_answers(rng, [pair], seeds, rows, kind, rare)
+    return judged(mean_of(scores, known), sum(pair) / 2, linear(scores, known).mean(0))
+
+
+def balanced_pair(
+    rng: np.random.Generator, pair: tuple[float, float], seeds: int, rows: int, kind: str, rare: float = 0.1
+) -> Found:
+    """Against 95 % of the common class and 80 % of the rare one."""
+    known, (first, second) = balanced_answers(rng, [pair, (0.95, 0.8)], seeds, rows, kind, rare)
+    per_row = linear(first, known).mean(0) - linear(second, known).mean(0)
+    return judged(difference(first, second, known), sum(pair) / 2 - 0.875, per_row)
+
+
+def grouped_study(rng: np.random.Generator, accuracy: float, seeds: int, groups: int, size: int, alike: float) -> Found:
+    known, (scores,) = grouped_answers(rng, [accuracy], seeds, groups, size, alike)
+    return judged(mean_of(scores, known), accuracy, scores.mean(0))
+
+
+def grouped_pair(
+    rng: np.random.Generator, pair: tuple[float, float], seeds: int, groups: int, size: int, alike: float
+) -> Found:
+    known, (first, second) = grouped_answers(rng, pair, seeds, groups, size, alike)
+    return judged(difference(first, second, known), pair[0] - pair[1], first.mean(0) - second.mean(0))
 
 
 def coverage(study: Callable[..., Found], *given: object, studies: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -192,10 +246,10 @@ def folded(count: int, classes: bool, folds: int, times: int, studies: int, corr
     used = folds if corrected else None
     for study in range(studies):
         y, scores = cross_validated(rng, count, classes, folds, times)
-        targets = None if classes else y
-        found = [mean_of(one, targets, used) for one in scores]
+        rows = Rows(None if classes else y, folds=used)
+        found = [mean_of(one, rows) for one in scores]
         means[study] = [one.low <= truth <= one.high for one, truth in zip(found, truths, strict=True)]
-        both = [difference(scores[a], scores[b], targets, used) for a, b in pairs]
+        both = [difference(scores[a], scores[b], rows) for a, b in pairs]
         apart[study] = [one.low <= truths[a] - truths[b] <= one.high for one, (a, b) in zip(both, pairs, strict=True)]
     return float(means.mean(0).min()), float(apart.mean(0).min())
 
@@ -213,6 +267,19 @@ def folds_table(studies: int) -> None:
         print(f"| {task} | {count:,} | {folds} × {times} | {cells} |", flush=True)
 
 
+BALANCED = ((0.95, 0.6), (0.98, 0.9), (0.99, 0.97))
+
+
+def groups_table(studies: int) -> None:
+    """Lowest coverage over accuracies where rows are of groups of ten on average, with three seeds."""
+    print("\n| groups | alike | mean | difference |\n|---|---|---|---|")
+    for groups, alike in itertools.product((20, 100), (0.0, 0.3, 0.8)):
+        given = (3, groups, 10, alike)
+        means = [coverage(grouped_study, value, *given, studies=studies)[0] for value in (0.5, 0.8, 0.95)]
+        pairs = [coverage(grouped_pair, pair, *given, studies=studies)[0] for pair in ((0.8, 0.8), (0.95, 0.8))]
+        print(f"| {groups} | {alike} | {100 * min(means):.1f} | {100 * min(pairs):.1f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--studies", type=int, default=1000)
@@ -224,8 +291,11 @@ def main() -> None:
     laws = [*LAWS, "exponential, growing errors", "log-normal, growing errors"]
     table("accuracy", accuracy_study, ACCURACIES, ANSWERS, asked.studies)
     table("difference of accuracies", accuracy_pair, PAIRS, ANSWERS, asked.studies)
+    table("balanced accuracy, a class of 10 %", balanced_study, BALANCED, ANSWERS, asked.studies)
+    table("difference of balanced accuracies", balanced_pair, BALANCED, ANSWERS, asked.studies)
     table("R²", explained_study, EXPLAINED, laws, asked.studies)
     table("difference of R²", explained_pair, EXPLAINED_PAIRS, laws, asked.studies)
+    groups_table(asked.studies)
 
 
 if __name__ == "__main__":

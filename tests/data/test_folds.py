@@ -10,6 +10,7 @@ import pytest
 
 from weft.data import open_source
 from weft.errors import WeftError
+from weft.training.storage import record
 
 
 def table(folder: Path, rows: int = 60) -> Path:
@@ -43,6 +44,14 @@ def test_another_seed_is_another_cut_and_groups_stay_together(tmp_path: Path):
     assert rows_tested(path, 0).tolist() != rows_tested(path, 0, split_seed=1).tolist()
     parts = [set((rows_tested(path, fold, 3, group="patient", inputs=("a", "b")) // 4).tolist()) for fold in range(3)]
     assert not parts[0] & parts[1] and not parts[1] & parts[2] and not parts[0] & parts[2]
+
+
+def test_predictions_keep_which_test_rows_are_of_one_group(tmp_path: Path):
+    options: dict[str, Any] = {"target": "label", "group": "patient", "inputs": ("a", "b")}
+    parts = [record.tested_rows(open_source(table(tmp_path), folds=3, fold=fold, **options)) for fold in range(3)]
+    rows, groups = (np.concatenate([part[name] for part in parts]) for name in ("row", "group"))
+    assert len({*zip(rows // 4, groups, strict=True)}) == len(set(groups)) == 15, "one number a patient in all folds"
+    assert record.tested_rows(open_source(table(tmp_path), target="label")) == {}
 
 
 def test_folds_that_cannot_be(tmp_path: Path):

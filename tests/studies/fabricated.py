@@ -11,7 +11,7 @@ import numpy as np
 from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.engine.study import Job, Study
-from weft.training.config import RunConfig, to_dict
+from weft.training.config import ReadingConfig, RunConfig, to_dict
 from weft.training.storage.record import write_predictions
 
 CLASSES = [str(number) for number in range(10)]
@@ -115,3 +115,44 @@ def finish(
     found["metrics"]["confusion"] = confusion.tolist()
     (path / "record.json").write_text(json.dumps(found))
     (path / "inference.json").write_text(json.dumps({"throughput": 5000.0, "latency": 0.001, "threads": 1}))
+
+
+def make_folds(
+    folder: Path, accuracies: dict[str, float], folds: int = 5, seeds: int = 1, examples: int = 100
+) -> Study:
+    """A finished study of two classes whose seeds are repetitions of a cross-validation."""
+    from weft.studies.results.load import describe_candidate
+
+    candidates: list[Candidate] = [describe_candidate(name, name, {}) for name in accuracies]
+    jobs = [
+        Job(
+            name,
+            RunConfig(source="digits", model=name, seed=seed, reading=ReadingConfig(folds=folds, fold=fold)),
+            "f" * 32,
+        )
+        for name in accuracies
+        for seed in range(seeds)
+        for fold in range(folds)
+    ]
+    study = Study(folder, "a study", facts(classes=["no", "yes"]), candidates, jobs, "time", "", "weft compare x.csv")
+    study.save()
+    rng = np.random.default_rng(0)
+    for job in jobs:
+        rows = np.arange(job.labelled.reading.fold, examples, folds)
+        target = (rows // folds % 2).astype(np.int32)
+        predicted = np.where(rng.random(len(rows)) < accuracies[job.candidate], target, 1 - target).astype(np.int32)
+        finish_with(study, job, {"predicted": predicted, "target": target, "row": rows})
+    return study
+
+
+def finish_with(study: Study, job: Job, answers: dict[str, Any], **changes: Any) -> None:
+    """Leave what a run with these answers to two classes would have left."""
+    path = study.run_folder(job).path
+    path.mkdir(parents=True, exist_ok=True)
+    write_predictions(path, {"confidence": np.full(len(answers["target"]), 0.9, np.float32), **answers})
+    counts = np.zeros((2, 2), int)
+    np.add.at(counts, (answers["target"], answers["predicted"]), 1)
+    found = record(job.labelled, float((answers["predicted"] == answers["target"]).mean()), **changes)
+    known = [row[number] / max(row.sum(), 1) for number, row in enumerate(counts) if row.sum()]
+    found["metrics"] |= {"confusion": counts.tolist(), "balanced_accuracy": float(np.mean(known))}
+    (path / "record.json").write_text(json.dumps(found))

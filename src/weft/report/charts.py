@@ -77,7 +77,7 @@ def overlaps(first: Box, second: Box) -> bool:
 
 
 def lines(series: dict[str, Line], colours: dict[str, int], titles: tuple[str, str], log: bool = False) -> str:
-    """Mean lines with a band from the lowest to the highest seed; x and y are titled by `titles`."""
+    """Mean lines with a band from the lowest to the highest run; x and y are titled by `titles`."""
     drawn = {name: line for name, line in series.items() if line}
     if not drawn:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,33 +49,41 @@ def share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def uneven(rows: list[Row]) -> bool:
+def uneven(rows: Sequence[Row]) -> bool:
     """Whether the networks of a table were trained for other numbers of steps."""
     steps = [row["steps"] for row in rows if row.get("steps") and row.get("group") != "classical"]
     return bool(steps) and max(steps) > 1.1 * min(steps)
 
 
-def columns(metric: str, tokens: bool = False, steps: bool = False) -> list[Column]:
-    """All columns; `tokens` says that speeds are of tokens rather than examples, `steps` that these are unequal."""
-    unit = "tokens" if tokens else "examples"
-    write = share if metric == "accuracy" else lambda value: f"{value:.3f}"
-    title = {"accuracy": "Accuracy", "r2": "R²"}.get(metric, metric)
-    return [
+TITLES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "r2": "R²"}
+
+
+def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
+    """All columns of a table; speeds are of tokens where texts were read, and steps are told where they are unequal."""
+    unit = "tokens" if any(row.get("tokens") for row in rows) else "examples"
+    write = share if metric in ("accuracy", "balanced_accuracy") else lambda value: f"{value:.3f}"
+    title = TITLES.get(metric, metric)
+    folds = next((row["folds"] for row in rows if row.get("folds")), None)
+    run = f"one repetition, {folds} training runs" if folds else "one training run"
+    every = [
         Column("score", title, True, write, log=False, help="mean on the test split, with its 95 % interval"),
+        Column("accuracy", "Accuracy", True, share, drawn=False, help="mean on the test split"),
         Column(
             "balanced_accuracy", "Balanced", True, share, drawn=False, help="mean over the classes of their accuracy"
         ),
         Column("macro_f1", "Macro-F1", True, lambda v: f"{v:.3f}", drawn=False, help="mean over the classes"),
-        *([Column("steps", "Steps", False, lambda v: f"{v:,.0f}", help="of one training run")] if steps else []),
+        *([Column("steps", "Steps", False, lambda v: f"{v:,.0f}", help="of one training run")] if uneven(rows) else []),
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
         Column("train_speed", "Training", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core"),
         Column("speed", "Inference", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core, batches of 64"),
         Column("latency", "Latency", False, duration, help="of one example on one core"),
         Column("memory", "Memory", False, gigabytes, help="peak of the training process"),
-        Column("core_seconds", "Compute", False, duration, help="core time of one training run"),
-        Column("money", "Money", False, lambda v: f"{v:.2g}", help="of one training run, at the price per hour given"),
+        Column("core_seconds", "Compute", False, duration, help=f"core time of {run}"),
+        Column("money", "Money", False, lambda v: f"{v:.2g}", help=f"of {run}, at the price per hour given"),
     ]
+    told = "balanced_accuracy" if metric == "balanced_accuracy" else "accuracy"  # by the score itself, or nothing
+    return [column for column in every if column.key != told]
 
 
 def written(column: Column, row: Row) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from weft.report import charts, heat
 from weft.report.chart import width_classes
-from weft.report.columns import Column, columns, uneven, written
+from weft.report.columns import Column, columns, written
 from weft.report.words import breakable
 from weft.terminal import shown
 
@@ -24,7 +24,7 @@ COMMONEST = 10  # confusions that are listed
 def render(summary: Summary, mistakes: dict[str, Any] | None = None) -> str:
     """The page as text."""
     rows = summary["rows"]
-    every = columns(summary["metric"], any(row.get("tokens") for row in rows), uneven(rows))
+    every = columns(summary["metric"], rows)
     known = [each for each in every if each.key == "score" or any(row.get(each.key) is not None for row in rows)]
     tints = {row["name"]: number for number, row in enumerate(rows)}
     return template("report.html.j2").render(
@@ -90,7 +90,8 @@ def curves(summary: Summary, tints: dict[str, int]) -> Iterator[str]:
     """Validation metric, training and validation loss by epoch."""
     found = summary["curves"]
     metric = {name: line["metric"] for name, line in found.items()}
-    yield charts.lines(metric, tints, ("epoch", f"{summary['metric']} on the validation split"))
+    chosen = summary.get("own_metric") or summary["metric"]
+    yield charts.lines(metric, tints, ("epoch", f"{chosen.replace('_', ' ')} on the validation split"))
     for key, title in (("loss", "training loss"), ("validation_loss", "validation loss")):
         yield charts.lines({name: line.get(key) for name, line in found.items()}, tints, ("epoch", title), log=True)
 
@@ -128,15 +129,19 @@ def confusions(summary: Summary) -> Iterator[Summary]:
         small = len(matrix) <= heat.MANY
         yield {
             "name": row["name"],
-            "of": whose(row["seeds"], sum(map(sum, matrix))),
+            "of": whose(row["seeds"], sum(map(sum, matrix)), row.get("folds")),
             "chart": Markup(heat.confusion(row["name"], matrix, classes)) if small else "",
             "wide": small and len(matrix) > WIDE,
             "commonest": heat.commonest(matrix, classes, COMMONEST) if len(matrix) > FEW else [],
         }
 
 
-def whose(seeds: int, answers: int) -> str:
+def whose(seeds: int, answers: int, folds: int | None = None) -> str:
     """Which runs a confusion counts."""
+    each = f"{answers // max(seeds, 1):,}"
+    if folds:
+        several = f"sum of {seeds} repetitions of {folds} runs, {each} answers a repetition"
+        return f"{folds} runs, one a fold, {each} answers in all" if seeds == 1 else several
     if seeds == 1:
-        return f"one run, {answers:,} answers"
-    return f"sum of {seeds} runs with different seeds, {answers // max(seeds, 1):,} answers each"
+        return f"one run, {each} answers"
+    return f"sum of {seeds} runs with different seeds, {each} answers each"

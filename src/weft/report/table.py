@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weft import terminal
-from weft.report.columns import Column, Row, columns, uneven, written
+from weft.report.columns import Column, Row, columns, written
 from weft.terminal import CsvWriter
 
 WIDE = 150
@@ -19,7 +19,7 @@ NARROW = ("score", "steps", "parameters", "latency", "core_seconds")  # what 80 
 LEAST = ("score", "steps")  # what is shown however narrow it is: names are not cut for more
 STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters", "macs", "train_speed", "speed",
           "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps",
-          "balanced_accuracy", "macro_f1")  # fmt: skip
+          "accuracy", "balanced_accuracy", "macro_f1")  # fmt: skip
 
 
 def show(summary: dict[str, Any], console: Console | None = None) -> None:
@@ -55,8 +55,7 @@ def leaderboard(summary: dict[str, Any], width: int) -> Table:
 
 def cell_table(summary: dict[str, Any], width: int = 80) -> tuple[list[str], list[list[str]]]:
     """Titles and cells of the leaderboard, as many columns as `width` characters have room for."""
-    tokens = any(row.get("tokens") for row in summary["rows"])
-    every = columns(summary["metric"], tokens, uneven(summary["rows"]))
+    every = columns(summary["metric"], summary["rows"])
     known = [column for column in every if width >= WIDE or column.key in NARROW]
     if own := summary.get("own_metric"):
         known = [column for column in known if column.key != own]

@@ -18,7 +18,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study
-from weft.studies.results.load import Result, collect, describe_candidate, scores_of, targets_of
+from weft.studies.results.load import Result, collect, describe_candidate, rows_of, scores_of
 from weft.studies.statistics.intervals import Estimate, difference
 from weft.training.embeddings.heads import CONTROLS, HEADS, NOTE
 from weft.training.finetuning.config import FinetuneConfig, name_of
@@ -86,7 +86,7 @@ class NetworkResults:
 
     def lead(self, control: NetworkResults) -> Estimate:
         """How much better it is than a control, over seeds and examples."""
-        return difference(scores_of(self.results), scores_of(control.results), targets_of(self.results))
+        return difference(scores_of(self.results), scores_of(control.results), rows_of(self.results))
 
 
 def networks_of(folder: Path) -> tuple[list[NetworkResults], dict[str, Any]]:

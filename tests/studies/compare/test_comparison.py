@@ -21,6 +21,7 @@ from weft.studies.compare.comparison import compare, earlier, require_same_sourc
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.mcnemar import compare_two
 from weft.studies.compare.run_configs import steps_per_evaluation, with_batch
+from weft.studies.compare.trained import trained_here
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
 from weft.training.storage.run_folder import RunFolder
@@ -191,3 +192,29 @@ def test_every_run_has_a_curve_of_several_points(steps: int, rows: int, expected
     """A run of less than an epoch as well."""
     asked = ComparisonConfig(source="digits")
     assert steps_per_evaluation(asked, steps, rows) == expected
+
+
+def start_on_digits(folder: Path, **reading: object) -> str:
+    """A finished run on the source of `facts`, cut by these settings."""
+    study = make_study(folder, {"mlp": 0.9}, seeds=1)
+    path = study.run_folder(study.jobs[0]).path / "record.json"
+    content = json.loads(path.read_text())
+    content["config"]["reading"] |= reading
+    path.write_text(json.dumps(content))
+    return str(path.parent)
+
+
+def test_a_start_is_never_tested_on_rows_that_it_has_learnt_from(tmp_path: Path):
+    small = replace(facts(), rows=200, held_out=True)
+    start = start_on_digits(tmp_path / "a")
+    question = ComparisonConfig(source="digits", time="15m", start=(start,))
+    assert trained_here(question, small) == [start]
+    assert trained_here(question, replace(small, fingerprint="e" * 32)) == []
+    assert trained_here(replace(question, start=(str(tmp_path / "nowhere"),)), small) == []
+    with pytest.raises(WeftError, match=r"--folds would test rows that .* has learnt from; leave out --folds"):
+        trained_here(replace(question, reading=replace(question.reading, folds=5)), small)
+    for reading, said in (({"split_seed": 3}, "--split-seed was 3; give the same"), ({"folds": 5}, "cross-validation")):
+        other = start_on_digits(tmp_path / said[:5], **reading)
+        with pytest.raises(WeftError, match=said):
+            trained_here(replace(question, start=(other,)), small)
+        assert trained_here(replace(question, start=(other,)), replace(small, held_out=False)) == [other]

@@ -347,6 +347,26 @@ def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):
     assert needed["question"] == "attention" and "would" in needed["sentence"]
 
 
+@pytest.mark.parametrize(
+    "command, flags",
+    [("weft compare x.csv", "--seeds 5 --time 11m"), ("weft compare x.csv --amount 9s", "--seeds 5"), ("weft x", "")],
+)
+def test_what_would_settle_it_is_told_as_flags_of_the_command(tmp_path: Path, command: str, flags: str):
+    """Four seeds of two candidates, 3 s each, at half of the time of two workers: 24 s after ten minutes."""
+    make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=1, examples=200)
+    content = json.loads((tmp_path / "study.json").read_text())
+    content |= {
+        "match": "time",
+        "command": command,
+        "story": [[600.0, "end"]],
+        "overhead": "50% of 6 s × 2 side by side",
+    }
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    (needed,) = summarise(collect(tmp_path))["settling"]
+    assert needed["minutes"] == pytest.approx(4 * (3 + 3) / 2 / 0.5 / 60)
+    assert needed["sentence"].endswith(f": {flags}" if flags else "(less than a minute)")
+
+
 def test_one_seed_is_marked_in_every_pair(tmp_path: Path):
     make_study(tmp_path, {"vit_nano_p4_32": 0.5, "mlp": 0.95}, seeds=1)
     summary = summarise(collect(tmp_path))
@@ -397,3 +417,76 @@ def test_the_cost_of_a_run_is_its_processor_time_where_that_is_known() -> None:
     assert core_seconds({**busy, "cpu_seconds": 0.0}) == 24.0
     assert core_seconds({**busy, "environment": {"threads": 2, "device": "cuda"}}) == 24.0
     assert core_seconds({"wall_seconds": 12.0}) == 12.0
+
+
+def lopsided(folder: Path, metric: str | None, seeds: int = 3) -> None:
+    """99 rows of one class to one of the other: `mlp` knows the common class alone, `lenet5` both, but not as well."""
+    study = make_study(folder, {"mlp": 0.9, "lenet5": 0.9}, seeds=seeds, classes=["ham", "spam"])
+    target = (np.arange(2000) % 100 == 0).astype(np.int32)
+    for job in study.jobs:
+        rng = np.random.default_rng(job.seed)
+        guess, known = rng.random(2000) < 0.001, rng.random(2000) < 0.9
+        said = np.where(guess, 1, 0) if job.candidate == "mlp" else np.where(known, target, 1 - target)
+        found = {"predicted": said.astype(np.int32), "confidence": np.ones(2000, np.float32), "target": target}
+        write_predictions(study.run_folder(job).path, found)
+    if metric is not None:
+        changed(folder, metric=metric, metrics={metric: 0.5, "accuracy": 0.9}, config={"objective": {"metric": metric}})
+    changed(folder, learnt={"learnt": True})
+
+
+def test_a_metric_that_was_asked_for_decides(tmp_path: Path):
+    lopsided(tmp_path / "a", None)
+    plain = summarise(collect(tmp_path / "a"))
+    assert plain["metric"] == "accuracy" and plain["rows"][0]["name"] == "mlp"
+    lopsided(tmp_path / "b", "balanced_accuracy")
+    summary = draw_report(tmp_path / "b")
+    assert (summary["metric"], summary["own_metric"], summary["unit"]) == ("balanced_accuracy", None, "points")
+    best, worst = summary["rows"]
+    assert best["name"] == "lenet5" and best["score"] == pytest.approx(0.9, abs=0.05) and worst["score"] < 0.55
+    assert best["low"] < best["score"] < best["high"] <= 1
+    (verdict,) = summary["verdicts"]
+    assert verdict["mean"] > 0.3 and verdict["shown"] and summary["recommendation"].startswith("Use lenet5")
+    titles, _ = cell_table(summary, 200)
+    assert titles[1] == "Balanced accuracy" and "Accuracy" in titles and "Balanced" not in titles
+    assert "balanced accuracy on the validation split" in (tmp_path / "b" / "report.html").read_text()
+
+
+def test_a_metric_that_cannot_decide_is_said_not_to(tmp_path: Path):
+    lopsided(tmp_path, "matthews", seeds=2)
+    summary = draw_report(tmp_path)
+    assert summary["metric"] == "accuracy"
+    assert summary["cautions"][0].startswith("Order, intervals, verdicts and advice are of accuracy: matthews,")
+    page = (tmp_path / "report.html").read_text()
+    assert "matthews on the validation split" in page and "accuracy on the validation split" not in page
+
+
+def test_runs_that_were_asked_for_other_metrics_are_compared_by_accuracy(tmp_path: Path):
+    lopsided(tmp_path / "a", None)
+    lopsided(tmp_path / "b", "balanced_accuracy")
+    for path in (tmp_path / "b").rglob("predictions.safetensors"):
+        found = read_predictions(path.parent)
+        write_predictions(path.parent, {**found, "predicted": found["target"]})
+    summary = summarise(collect(tmp_path))
+    assert summary["metric"] == "accuracy" and summary["own_metric"] == "balanced_accuracy"
+    assert {row["name"]: row["score"] == 1 for row in summary["rows"]} == {
+        "mlp": False, "lenet5": False, "mlp-2": True, "lenet5-2": True
+    }  # fmt: skip
+    assert all(row["score"] <= 1 and row["high"] <= 1 for row in summary["rows"])
+
+
+def test_rows_of_groups_are_counted_by_group_and_told(tmp_path: Path):
+    """What the first network gets wrong is all of one group in ten: then its score is known far less well."""
+    study = make_study(tmp_path, {"mlp": 0.9, "lenet5": 0.8})
+    before = summarise(collect(tmp_path))
+    first = read_predictions(study.run_folder(study.jobs[0]).path)
+    order = np.argsort(first["predicted"] == first["target"], kind="stable")
+    groups = np.empty(400, np.int64)
+    groups[order] = np.arange(400) // 20
+    for job in study.jobs:
+        path = study.run_folder(job).path
+        write_predictions(path, {**read_predictions(path), "group": groups})
+    after = summarise(collect(tmp_path))
+    told = "The 400 test rows are of 20 groups, which intervals and verdicts count instead of rows."
+    assert after["cautions"] == [told] and before["cautions"] == []
+    old, new = before["rows"][0], after["rows"][0]
+    assert new["score"] == old["score"] and new["high"] - new["low"] > 2 * (old["high"] - old["low"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from weft.studies.statistics.intervals import difference, mean_of
+from weft.studies.statistics.rows import Rows
 from weft.studies.statistics.target_spread import l_moments, shape_of, unseen_spread
 
 PLACE = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
@@ -56,6 +57,26 @@ def test_the_difference_of_explained_variances_lies_in_its_interval(law: str, pa
     assert held >= ENOUGH
 
 
+@pytest.mark.parametrize("pair", [(0.95, 0.6), (0.98, 0.9)])
+def test_balanced_accuracy_lies_in_its_interval(pair: tuple[float, float]):
+    """Three seeds, 200 rows, nine of ten of one class."""
+    for study in (simulation.balanced_study, simulation.balanced_pair):
+        held, _ = simulation.coverage(study, pair, 3, 200, "usual", studies=200)
+        assert held >= 0.93
+
+
+def test_scores_of_rows_in_groups_lie_in_their_interval_and_would_not_if_rows_counted():
+    held, _ = simulation.coverage(simulation.grouped_study, 0.8, 3, 40, 10, 0.5, studies=200)
+    apart, _ = simulation.coverage(simulation.grouped_pair, (0.8, 0.8), 3, 40, 10, 0.5, studies=200)
+    assert held >= ENOUGH and apart >= ENOUGH
+    rng, inside = np.random.default_rng(0), 0
+    for _ in range(200):
+        _, (scores,) = simulation.grouped_answers(rng, [0.8], 3, 40, 10, 0.5)
+        found = mean_of(scores)
+        inside += found.low <= 0.8 <= found.high
+    assert inside / 200 < 0.75
+
+
 def test_a_variance_of_targets_taken_as_known_would_fail_the_same_simulation():
     rng, held = np.random.default_rng(0), 0
     for _ in range(STUDIES):
@@ -85,7 +106,7 @@ def test_a_difference_of_r2_is_claimed_exactly_where_its_interval_leaves_zero_ou
     rng, claims = np.random.default_rng(0), 0
     for _ in range(200):
         targets, (first, second) = simulation.regressions(rng, (0.8, 0.5), 3, 100, "log-normal")
-        found = difference(first, second, targets)
+        found = difference(first, second, Rows(targets))
         assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
         claims += found.p < 0.05
     assert 20 < claims < 180

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from weft.studies.statistics.intervals import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
+from weft.studies.statistics.rows import Rows, balance
 
 
 def study(rng: np.random.Generator, seeds: int, examples: int, gap: float = 0.0, seed_spread: float = 0.1):
@@ -124,10 +125,12 @@ def test_an_interval_is_never_narrower_than_that_of_its_seeds():
 
 def test_repeated_cross_validation_gets_the_factor_of_nadeau_and_bengio():
     scores = np.random.default_rng(0).normal(0, 1, (3, 100))
-    plain, folded = mean_of(scores), mean_of(scores, folds=5)
+    plain, folded = mean_of(scores), mean_of(scores, Rows(folds=5))
     assert folded.error**2 == pytest.approx(plain.error**2 * (1 + 5 / 4))
     other = np.random.default_rng(1).normal(0, 1, (3, 100))
-    assert difference(scores, other, folds=5).error ** 2 == pytest.approx(difference(scores, other).error ** 2 * 1.5)
+    assert difference(scores, other, Rows(folds=5)).error ** 2 == pytest.approx(
+        1.5 * difference(scores, other).error ** 2
+    )
 
 
 def test_candidates_on_other_examples_are_refused():
@@ -172,3 +175,41 @@ def test_mcnemar_counts_only_the_examples_on_which_two_networks_differ():
     second = np.array([False] * 10 + [True] * 2 + [True] * 50)
     assert mcnemar(first, second) == pytest.approx(stats.binomtest(10, 12).pvalue)
     assert mcnemar(first, first) == 1.0
+
+
+def false_claims(known: bool) -> float:
+    """How often one repetition of five folds tells two equal candidates apart whose networks differ by training."""
+    rng, cut = np.random.default_rng(0), np.arange(400) % 5
+    rows = Rows(folds=5, cut=cut if known else None)
+
+    def repetition() -> np.ndarray:
+        return (rng.random((1, 400)) < rng.normal(0.8, 0.1, 5)[cut]).astype(float)
+
+    return float(np.mean([difference(repetition(), repetition(), rows).p < 0.05 for _ in range(300)]))
+
+
+def test_a_single_repetition_counts_how_far_its_folds_are_apart():
+    assert false_claims(known=True) <= 0.05 < 0.2 < false_claims(known=False)
+
+
+def test_groups_of_one_row_change_nothing_and_copies_of_rows_add_nothing():
+    rng = np.random.default_rng(0)
+    first, second = (rng.random((3, 60)) < 0.8).astype(float), (rng.random((3, 60)) < 0.7).astype(float)
+    single = Rows(groups=np.arange(60))
+    assert difference(first, second, single) == difference(first, second)
+    assert mean_of(first, single) == mean_of(first)
+    copies = Rows(groups=np.arange(60).repeat(5))
+    found = mean_of(first.repeat(5, 1), copies)
+    assert found.error == pytest.approx(mean_of(first).error, rel=0.05) and found.parts[0].count == 60
+
+
+def test_balanced_accuracy_of_equal_classes_is_the_accuracy():
+    rng = np.random.default_rng(0)
+    scores, classes = (rng.random((1, 200)) < 0.8).astype(float), np.arange(200) % 2
+    found, plain = mean_of(scores * balance(classes), Rows(classes=classes)), mean_of(scores)
+    assert found.mean == pytest.approx(plain.mean)
+    assert (found.low, found.high) == (pytest.approx(plain.low, abs=2e-3), pytest.approx(plain.high, abs=2e-3))
+    rare = (np.arange(200) < 20).astype(int)
+    unequal = mean_of(scores * balance(rare), Rows(classes=rare))
+    assert unequal.mean == pytest.approx((scores[:, :20].mean() + scores[:, 20:].mean()) / 2)
+    assert unequal.high - unequal.low > 1.4 * (plain.high - plain.low)

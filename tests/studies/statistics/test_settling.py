@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from weft.studies.statistics.intervals import Part, difference
-from weft.studies.statistics.settling import POWER, enough_rows, further_seeds, power, settling
+from weft.studies.statistics.settling import POWER, Pace, enough_rows, further_seeds, power, settling
 from weft.studies.statistics.verdicts import JudgedCandidate, answer
 
 GAP = 0.03
@@ -65,9 +66,33 @@ def judged(name: str, group, scores: np.ndarray, **more) -> JudgedCandidate:
 def test_every_open_question_gets_a_sentence_with_its_minutes():
     first, second = study(np.random.default_rng(2), 3, 1000, 0.03)
     candidates = [judged("vit", "attention", first), judged("mlp", "mlp", second)]
-    (needed,) = settling(answer(candidates, "value", "none"), candidates, {"vit": 90.0, "mlp": 30.0})
+    (needed,) = settling(answer(candidates, "value", "none"), candidates, Pace({"vit": 90.0, "mlp": 30.0}))
     assert needed.seeds is not None and needed.minutes == pytest.approx(2 * needed.seeds)
     assert needed.sentence.startswith(f"attention: {needed.seeds} further seeds would probably decide it (about ")
+    assert needed.sentence.endswith("min)")
+
+
+def test_minutes_are_those_of_all_candidates_on_all_workers_and_the_command_is_named():
+    """The command adds a seed of every candidate, not of the two in question alone."""
+    first, second = study(np.random.default_rng(2), 3, 1000, 0.03)
+    candidates = [judged("vit", "attention", first), judged("mlp", "mlp", second), judged("rnn", "recurrent", second)]
+    candidates.append(judged("hog", "classical", second[:1] - 1, fixed=True))
+    seconds = {"vit": 90.0, "mlp": 30.0, "rnn": 120.0, "hog": 999.0}
+    verdicts = answer(candidates, "value", "none")
+    needed = settling(verdicts, candidates, Pace(seconds, workers=2, share=0.8, spent=600.0, asked=True))[0]
+    assert needed.seeds is not None and needed.minutes == pytest.approx(needed.seeds * 240 / 60 / 2 / 0.8)
+    assert needed.sentence.endswith(f": --seeds {3 + needed.seeds} --time {math.ceil(10 + needed.minutes)}m")
+    needed = settling(verdicts, candidates, Pace(seconds, asked=True))[0]
+    assert needed.sentence.endswith(f": --seeds {3 + needed.seeds}")
+
+
+def test_a_question_of_unequal_training_makes_the_others_no_easier_than_holm_does():
+    first, second = study(np.random.default_rng(2), 3, 1000, 0.03)
+    pair = [judged("vit", "attention", first, trained=10.0), judged("mlp", "mlp", second, trained=10.0)]
+    longer = judged("cnn", "convolution", second.copy(), trained=99.0)
+    (alone,) = settling(answer(pair, "value", "none"), pair)
+    (beside,) = settling(answer([*pair, longer], "value", "none"), [*pair, longer])
+    assert alone.seeds is not None and beside.seeds is not None and beside.seeds > alone.seeds
 
 
 def test_what_is_shown_or_trained_unequally_needs_no_seeds():

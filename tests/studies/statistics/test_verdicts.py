@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from weft.studies.statistics.rows import Rows
 from weft.studies.statistics.verdicts import JudgedCandidate, answer, questions, recommend
 
 
@@ -34,8 +35,8 @@ def test_three_seeds_are_preliminary():
 @pytest.mark.parametrize(("repetitions", "preliminary"), [(1, True), (2, False)])
 def test_a_single_repetition_of_folds_is_preliminary(repetitions: int, preliminary: bool):
     pair = [
-        candidate("vit", "attention", 0.95, repetitions, folds=5),
-        candidate("m", "mlp", 0.80, repetitions, folds=5),
+        candidate("vit", "attention", 0.95, repetitions, rows=Rows(folds=5)),
+        candidate("m", "mlp", 0.80, repetitions, rows=Rows(folds=5)),
     ]
     (verdict,) = answer(pair, "points", "none")
     assert verdict.shown and verdict.preliminary == preliminary
@@ -67,7 +68,10 @@ def test_a_baseline_that_no_seed_changes_may_be_beaten_with_seeds_of_the_other_a
 
 
 def test_one_repetition_of_five_folds_is_five_networks():
-    pair = [candidate("vit", "attention", 0.95, 1, folds=5), candidate("mlp", "mlp", 0.80, 1, folds=5)]
+    pair = [
+        candidate("vit", "attention", 0.95, 1, rows=Rows(folds=5)),
+        candidate("mlp", "mlp", 0.80, 1, rows=Rows(folds=5)),
+    ]
     (verdict,) = answer(pair, "points", "none")
     assert verdict.shown and not verdict.alone
 
@@ -143,6 +147,42 @@ def test_nothing_is_advised_that_is_shown_to_be_worse_than_another():
         candidate("resnet", "convolution", 0.95, validation=0.9, cost=3.0),
     ]
     assert recommend(candidates).startswith("Use resnet:")
+
+
+def test_advice_does_not_contradict_a_verdict_that_is_corrected_over_fewer_questions():
+    """Two questions, 21 pairs: what the verdict shows to be worse is not advised as the cheapest of equals."""
+    shares = {"one": 0.958, "two": 0.957, "three": 0.957, "four": 0.956, "five": 0.956}
+    candidates = [
+        candidate("resnet", "convolution", 0.961, cost=9.0, validation=0.99),
+        candidate("mlp", "mlp", 0.953, cost=1.0, validation=0.98),
+        *(
+            candidate(name, "hybrid" if name != "vit" else "attention", share, cost=5.0)
+            for name, share in shares.items()
+        ),
+    ]
+    verdicts = answer(candidates, "points", "none")
+    (convolution,) = (verdict for verdict in verdicts if verdict.question == "convolution")
+    assert convolution.shown and convolution.second == "mlp"
+    assert recommend(candidates).startswith("Use mlp"), "all pairs show nothing of it"
+    assert not recommend(candidates, verdicts).startswith("Use mlp")
+
+
+def test_the_only_one_that_learnt_is_advised_and_nothing_else_is():
+    candidates = [
+        candidate("vit", "attention", 0.9),
+        candidate("mlp", "mlp", 0.5),
+        candidate("cnn", "convolution", 0.5),
+    ]
+    said = "Use vit: the only candidate that is better than a guess in all of its runs."
+    assert recommend(candidates, guessing={"mlp", "cnn"}) == said
+    assert recommend(candidates, guessing={"vit", "mlp", "cnn"}).startswith("No recommendation: no candidate")
+    assert recommend(candidates[:1]) == recommend([]) == ""
+
+
+def test_nothing_is_advised_that_is_worse_than_one_with_a_run_that_learnt_nothing():
+    candidates = [candidate("vit", "attention", 0.9), candidate("mlp", "mlp", 0.5)]
+    said = recommend(candidates, guessing={"vit"})
+    assert said.startswith("No recommendation: each candidate that is better than a guess in all of its runs is shown")
 
 
 def test_the_classical_baseline_is_not_said_to_be_of_equal_size():

@@ -27,6 +27,7 @@ from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
 from weft.studies.compare.timed.stages import run_stages
 from weft.studies.compare.timed.state import judged_rows, read_state
+from weft.studies.compare.trained import trained_here
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.place import open_pool
@@ -121,7 +122,7 @@ def prepare(
     own = asked.transform
     asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
     facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
-    if by_time and (folds := fitting_folds(asked, facts)):
+    if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts)):
         asked, facts = folded(asked, facts, folds, pool)
     require_same_source(before, facts, folder, say)
     asked, notes = with_batch(asked, facts.rows), list(facts.notes)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
 from weft.networks.weights.packages import INSTALL, PACKAGES
@@ -19,10 +21,12 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.statistics.verdicts import Group
 from weft.training.config import FITTED
+from weft.training.storage.run_folder import RunFolder
 
 SIDES = (192, 128, 96)  # px that images are given to a network of ImageNet at, the largest that there is time for
 ENOUGH = 10_000  # training rows that should fit before images are enlarged further
 LEAST = 64  # training rows below which a probe is left out for want of time
+CUT = ("split_seed", "test_fraction")  # what decides which rows are tested
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,42 @@ def starts(asked: ComparisonConfig, facts: Facts, say: Say) -> list[str]:
     if len(set(names)) < len(names):
         raise WeftError(f"--start takes networks of different names, not {', '.join(names)}; rename one of them")
     return [*here, *asked.start]
+
+
+def trained_here(asked: ComparisonConfig, facts: Facts) -> list[str]:
+    """The starts that learnt from rows of this very source: the rows that they were tested on are the only new ones.
+
+    Refused where others would be tested.
+    """
+    found = {start: record for start in asked.start if (record := learnt_record(start, facts.fingerprint))}
+    if not facts.held_out:
+        return list(found)
+    for start, record in found.items():
+        reading = record["config"].get("reading") or {}
+        if reading.get("folds") is not None:
+            raise WeftError(f"{start} is of a cross-validation, and has learnt from rows that would be tested here; "
+                            "leave it out of --start")  # fmt: skip
+        if asked.reading.folds is not None:
+            raise WeftError(f"--folds would test rows that {start} has learnt from; leave out --folds, or --start")
+        for name in CUT:
+            if name in reading and reading[name] != getattr(asked.reading, name):
+                flag = f"--{name.replace('_', '-')}"
+                raise WeftError(
+                    f"{start} has learnt from rows that would be tested here, as its {flag} was {reading[name]}; "
+                    f"give the same, or leave out --start"
+                )
+    return list(found)
+
+
+def learnt_record(start: str, fingerprint: str) -> dict[str, Any] | None:
+    """The record of a run that learnt from the targets of a source, if that is what a start is."""
+    try:
+        record = RunFolder(Path(start)).sound_record() if start not in PACKAGES else None
+    except Damaged:
+        return None
+    if record is None or record.get("kind", "train") == "pretrain":
+        return None
+    return record if record["source"]["fingerprint"] == fingerprint else None
 
 
 def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:

@@ -17,11 +17,14 @@ from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
+from weft.studies.statistics.rows import Rows, balance
 from weft.terminal import how_many
 from weft.training.config import is_fitted
 from weft.training.finetuning.config import LINEAR
 from weft.training.storage.record import Predictions, best_validation, read_predictions
 from weft.training.storage.record import read_record as read_checked
+
+BY_ANSWER = ("accuracy", "balanced_accuracy")  # metrics of classes that verdicts may rest on: shares of right answers
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
         if record["status"] != "finished":
             log = f"logs/{result.path.name}.txt"
             return replace(result, record=record, reason=str(record.get("reason", "failed")), log=log)
-        if judged_by(record) not in ("accuracy", "r2"):
+        if judged_by(record) not in ("r2", *BY_ANSWER):
             raise WeftError(f"{result.path} is judged by its {record['metric']}, not by examples, and was left out")
         return replace(result, record=record, predictions=read_predictions(result.path))
     except WeftError as error:
@@ -187,10 +190,11 @@ def validation_metric(result: Result) -> float:
 
 
 def judged_by(record: dict[str, Any]) -> str:
-    """The metric that verdicts rest on: one with a value for every example, also where another chose the best step."""
-    if own_metric(record) is None:
+    """The metric that verdicts rest on: the one that was asked for if it has a value for every example, else accuracy
+    or R², though another chose the best step."""
+    if (own := own_metric(record)) is None:
         return str(record["metric"])
-    return "accuracy" if "accuracy" in record["metrics"] else "r2"
+    return own if own in BY_ANSWER else "accuracy" if "accuracy" in record["metrics"] else "r2"
 
 
 def own_metric(record: dict[str, Any]) -> str | None:
@@ -199,23 +203,39 @@ def own_metric(record: dict[str, Any]) -> str | None:
     return found
 
 
-def scores_of(results: list[Result]) -> Scores:
-    """(seeds, examples): right or wrong, or for regression the share of an example in R²."""
-    return np.stack([score(result.predictions, result.record) for result in results])  # type: ignore[arg-type]
+def deciding(results: list[Result]) -> str:
+    """The metric that verdicts on all of these rest on; accuracy where runs were asked for different ones."""
+    found = list(dict.fromkeys(judged_by(result.record or {}) for result in results if result.finished))
+    return found[0] if len(found) == 1 else "accuracy"
 
 
-def targets_of(results: list[Result]) -> NDArray[np.float64] | None:
-    """(examples,): the targets of a regression, which R² is measured by; None for right and wrong."""
+def scores_of(results: list[Result], metric: str | None = None) -> Scores:
+    """(seeds, examples): right or wrong, by the weight of the class in balanced accuracy, or the share in R²."""
+    metric = metric or deciding(results)
+    return np.stack([score(result.predictions or {}, metric) for result in results])
+
+
+def rows_of(results: list[Result], metric: str | None = None, folds: int | None = None, fixed: bool = False) -> Rows:
+    """What is known of the test rows of finished results, which are the same for all of them; `fixed` says that no seed
+    would change the answers."""
     first = next((result for result in results if result.finished), None)
-    if first is None or first.record is None or first.predictions is None or judged_by(first.record) == "accuracy":
-        return None
-    return first.predictions["target"].astype(np.float64)
+    if first is None or first.record is None or first.predictions is None:
+        return Rows(folds=folds)
+    found, metric = first.predictions, metric or deciding(results)
+    return Rows(
+        targets=found["target"].astype(np.float64) if metric == "r2" else None,
+        classes=found["target"].astype(np.int64) if metric == "balanced_accuracy" else None,
+        groups=found.get("group"),
+        folds=folds,
+        cut=found.get("fold") if folds and len(results) == 1 and not fixed else None,
+    )
 
 
-def score(predictions: Predictions, record: dict[str, Any]) -> NDArray[np.float64]:
-    """Per-example scores whose mean is accuracy or R²."""
+def score(predictions: Predictions, metric: str) -> NDArray[np.float64]:
+    """Per-example scores whose mean is accuracy, balanced accuracy or R²."""
     predicted, target = predictions["predicted"].astype(np.float64), predictions["target"].astype(np.float64)
-    if judged_by(record) == "accuracy":
-        return (predicted == target).astype(np.float64)
+    if metric in BY_ANSWER:
+        right = (predicted == target).astype(np.float64)
+        return right if metric == "accuracy" else right * balance(target)
     spread = float(target.var())
     return 1 - (predicted - target) ** 2 / spread if spread else np.zeros_like(target)

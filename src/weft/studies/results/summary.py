@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,22 +20,24 @@ from weft.disk import claim, write_bytes
 from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
 from weft.studies.results.error_examples import read_mistakes
-from weft.studies.results.folds import joined, of_record
+from weft.studies.results.folds import joined, of_record, runs_of, stuck
 from weft.studies.results.inference_speed import Inference, read_inference
 from weft.studies.results.load import (
+    BY_ANSWER,
     Collection,
     Result,
     collect,
-    judged_by,
+    deciding,
     own_metric,
+    rows_of,
     scores_of,
-    targets_of,
     validation_metric,
 )
 from weft.studies.results.reproduce import command_of
 from weft.studies.statistics.extrapolation import more_rows
 from weft.studies.statistics.intervals import Estimate, corrected, mean_of
-from weft.studies.statistics.settling import settling
+from weft.studies.statistics.rows import Rows
+from weft.studies.statistics.settling import Pace, settling
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
 from weft.terminal import how_many
 from weft.training.config import trained_start
@@ -59,7 +62,7 @@ def draw_report(folder: Path) -> dict[str, Any]:
 def summarise(collection: Collection) -> dict[str, Any]:
     """Rows, verdicts, differences, curves, confusions and problems, ready for JSON."""
     study, facts = collection.study, collection.study["facts"]
-    collection = replace(collection, results=joined(collection.results))
+    collection = replace(collection, results=joined(collection.results, facts["classes"]))
     by_candidate = {
         candidate.name: on_most_rows([result for result in collection.results if result.candidate == candidate.name])
         for candidate in collection.candidates
@@ -68,19 +71,21 @@ def summarise(collection: Collection) -> dict[str, Any]:
     problems = comparable(by_candidate)
     runs = {name: len(results) for name, results in by_candidate.items()}
     told = said_of_runs(by_candidate, partial(remark, classes=facts["classes"]))
-    guesses, overfitted = by_first(told, runs), by_first(said_of_runs(by_candidate, overfitting), runs)
-    problems = [*collection.problems, *problems, *overfitted.values()]
+    guesses, overfitted = by_first(told, runs), by_first(said_of_runs(by_candidate, overfitted_of), runs)
+    idle = by_first(said_of_runs(by_candidate, stuck), runs)
+    problems = [*collection.problems, *problems, *idle.values(), *overfitted.values()]
+    metric = deciding(whole)
     judged = [
         made
         for candidate in collection.candidates
-        if (made := judged_candidate(candidate, by_candidate[candidate.name], study["match"]))
+        if (made := judged_candidate(candidate, by_candidate[candidate.name], metric, study["match"]))
     ]
-    metric = next((judged_by(r.record) for r in whole if r.record is not None), "accuracy")
-    unit = "points" if metric == "accuracy" else "value"
-    rows = [leaderboard_row(candidate, by_candidate[candidate.name]) for candidate in collection.candidates]
+    unit = "points" if metric in BY_ANSWER else "value"
+    own = next((own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None)
+    rows = [leaderboard_row(candidate, by_candidate[candidate.name], metric) for candidate in collection.candidates]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     verdicts = answer(judged, unit, held_equal(collection))
-    curve = learning(collection)
+    curve = learning(collection, metric)
     return {
         "title": study["title"],
         "heading": "",
@@ -90,15 +95,11 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "command": study["command"],
         "notes": study["notes"] + [note for note in [study.get("overhead", "")] if note],
         "metric": metric,
-        "own_metric": next(
-            (own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None
-        ),
+        "own_metric": own,
         "unit": unit,
-        "recommendation": advice(judged, guesses),
+        "recommendation": recommend(judged, verdicts, guesses),
         "verdicts": [as_row(verdict) for verdict in verdicts],
-        "settling": [
-            asdict(one) for one in settling(verdicts, judged, {row["name"]: row["seconds"] or 0.0 for row in rows})
-        ],
+        "settling": [asdict(one) for one in settling(verdicts, judged, pace_of(collection, rows, whole))],
         "rows": rows,
         "pairs": pairs(judged),
         "curves": {
@@ -112,12 +113,44 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "learning": curve,
         "more_rows": more_rows(curve, facts["rows"], unit) if curve and facts.get("rows") else [],
         "environment": environment(whole),
-        "cautions": facts.get("cautions", []),
+        "cautions": [*facts.get("cautions", []), *not_deciding(own, metric), *drawn_together(judged)],
         "guesses": in_one_sentence(told, runs) if len(guesses) > 1 else list(guesses.values()),
         "guess_details": list(guesses.values()) if len(guesses) > 1 else [],
         "story": study.get("story", []),
         "problems": problems,
     }
+
+
+def not_deciding(own: str | None, metric: str) -> list[str]:
+    """That verdicts are not of the metric that was asked for."""
+    if own is None:
+        return []
+    decides = {"accuracy": "accuracy", "r2": "R²"}.get(metric, metric)
+    why = "which has no value for every example, chose the best step of each run"
+    return [f"Order, intervals, verdicts and advice are of {decides}: {own}, {why} alone."]
+
+
+def drawn_together(judged: list[JudgedCandidate]) -> list[str]:
+    """How many groups the test rows are of, where they are not on their own."""
+    drawn = next((candidate.rows.drawn for candidate in judged), None)
+    count = next((candidate.scores.shape[1] for candidate in judged), 0)
+    if drawn is None or drawn == count:
+        return []
+    return [f"The {count:,} test rows are of {drawn:,} groups, which intervals and verdicts count instead of rows."]
+
+
+def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Result]) -> Pace:
+    """What further seeds take: seconds of a run of each candidate, runs side by side, and the time spent so far."""
+    place, study = environment(whole), collection.study
+    share = re.match(r"(\d+)% of", study.get("overhead", ""))
+    timed = study["match"] == "time" and study.get("story") and "--amount" not in study["command"]
+    return Pace(
+        {row["name"]: row["seconds"] or 0.0 for row in rows},
+        max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
+        max(int(share[1]), 1) / 100 if share else 1.0,
+        float(study["story"][-1][0]) if timed else None,
+        study["command"].startswith("weft compare"),
+    )
 
 
 def held_equal(collection: Collection) -> str:
@@ -153,14 +186,6 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def advice(judged: list[JudgedCandidate], guesses: dict[str, str]) -> str:
-    """Which candidate to use, of those whose answers are better than a guess in every run."""
-    better = [candidate for candidate in judged if candidate.name not in guesses]
-    if judged and not better:
-        return "No recommendation: no candidate has been shown to be better than a constant guess in all of its runs."
-    return recommend(better)
-
-
 def in_one_sentence(told: Told, runs: dict[str, int]) -> list[str]:
     """What is said first where several candidates learnt nothing: who they are, and in how many runs if not in all."""
     parts = []
@@ -176,6 +201,11 @@ def in_one_sentence(told: Told, runs: dict[str, int]) -> list[str]:
 def kind_of(why: str) -> str:
     """Which of the things that are said of a run this is."""
     return next((kind for kind in (NOTHING, UNCERTAIN) if why.startswith(kind)), GUESSING)
+
+
+def overfitted_of(record: dict[str, Any]) -> str | None:
+    """What is said of over-fitting; of several folds, of the first that did."""
+    return next((why for run in runs_of(record) if (why := overfitting(run))), None)
 
 
 def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> Told:
@@ -196,7 +226,9 @@ def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
     return found
 
 
-def judged_candidate(candidate: Candidate, results: list[Result], match: str = "none") -> JudgedCandidate | None:
+def judged_candidate(
+    candidate: Candidate, results: list[Result], metric: str, match: str = "none"
+) -> JudgedCandidate | None:
     """A candidate as the statistics see it, or None if no run of it finished.
 
     Cost is the time of training, all cores counted; where that is equal by design, what a prediction takes.
@@ -208,10 +240,14 @@ def judged_candidate(candidate: Candidate, results: list[Result], match: str = "
     cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
     seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
     return JudgedCandidate(
-        candidate.name, candidate.group, scores_of(done), validation, cost, candidate.tokens, candidate.fixed,
-        trained=seen or 0.0, pretrained=pretrained(done), targets=targets_of(done), folds=of_record(done[0].record),
+        candidate.name, candidate.group, scores_of(done, metric), validation, cost, candidate.tokens, candidate.fixed,
+        trained=seen or 0.0, pretrained=pretrained(done), rows=known_rows(candidate, done, metric),
         mixer=candidate.mixer,
     )  # fmt: skip
+
+
+def known_rows(candidate: Candidate, done: list[Result], metric: str) -> Rows:
+    return rows_of(done, metric, of_record(done[0].record), candidate.fixed)
 
 
 def pretrained(results: list[Result]) -> bool:
@@ -235,7 +271,7 @@ def as_row(verdict: Verdict) -> dict[str, Any]:
     return {**found, "p": verdict.adjusted, **as_numbers(verdict.estimate)}
 
 
-def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, Any]:
+def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) -> dict[str, Any]:
     """A line of the leaderboard: means over the finished seeds."""
     done = [result for result in results if result.finished]
     failed = [r for r in results if not r.finished]
@@ -246,13 +282,14 @@ def leaderboard_row(candidate: Candidate, results: list[Result]) -> dict[str, An
         "side": candidate.img_size,
         "seeds": len(done),
         "failures": [{"seed": r.seed, "reason": r.reason, "log": r.log} for r in failed],
-        "commands": [command_of(result.record) for result in done],
+        "commands": [command_of(record) for result in done for record in runs_of(result.record)],
         **dict.fromkeys(NUMBERS),
-        **dict.fromkeys(("score", "low", "high", "lr")),
+        **dict.fromkeys(("score", "low", "high", "lr", "folds")),
     }
     if not done:
         return found
-    total = mean_of(scores_of(done), targets_of(done), of_record(done[0].record))
+    found["folds"] = of_record(done[0].record)
+    total = mean_of(scores_of(done, metric), known_rows(candidate, done, metric))
     found |= {"score": total.mean, "low": total.low, "high": total.high}
     found |= {name: mean([function(result.record) for result in done]) for name, function in NUMBERS.items()}
     if own := own_metric(done[0].record or {"config": {}}):
@@ -287,6 +324,7 @@ NUMBERS: dict[str, Any] = {
     "core_seconds": lambda record: core_seconds(record),
     "money": lambda record: record.get("cost"),
     "steps": lambda record: record.get("steps"),
+    "accuracy": lambda record: record["metrics"].get("accuracy"),
     "balanced_accuracy": lambda record: record["metrics"].get("balanced_accuracy"),
     "macro_f1": lambda record: record["metrics"].get("macro_f1"),
 }
@@ -314,7 +352,7 @@ def pairs(judged: list[JudgedCandidate]) -> list[dict[str, Any]]:
 
 
 def curves(results: list[Result]) -> dict[str, Any]:
-    """Validation metric and training loss by epoch: mean, lowest and highest over the seeds, on a common grid."""
+    """Validation metric and training loss by epoch: mean, lowest and highest over the runs, on a common grid."""
     return {
         "metric": spread(results, "evaluation", "validation_metric"),
         "loss": spread(results, "train", "loss"),
@@ -324,8 +362,8 @@ def curves(results: list[Result]) -> dict[str, Any]:
 
 def spread(results: list[Result], kind: str, name: str) -> dict[str, list[float]] | None:
     lines = []
-    for result in results:
-        events = [e for e in (result.record or {}).get("curve", []) if e["kind"] == kind and finite(e.get(name))]
+    for record in (record for result in results for record in runs_of(result.record)):
+        events = [e for e in record.get("curve", []) if e["kind"] == kind and finite(e.get(name))]
         if events:
             lines.append((np.array([e["epoch"] for e in events]), np.array([e[name] for e in events])))
     if not lines:
@@ -348,14 +386,14 @@ def confusion(results: list[Result]) -> list[list[int]] | None:
     return np.sum(found, axis=0).tolist() if found else None
 
 
-def learning(collection: Collection) -> list[dict[str, Any]]:
+def learning(collection: Collection, metric: str) -> list[dict[str, Any]]:
     """Score of each candidate by share of the training rows; empty unless a learning curve was asked for."""
     shares = sorted({result.share for result in collection.results})
     points = []
     for candidate, share in itertools.product(collection.candidates, shares) if len(shares) > 1 else []:
         done = [r for r in collection.results if r.candidate == candidate.name and r.share == share and r.finished]
         if done:
-            found = mean_of(scores_of(done), targets_of(done), of_record(done[0].record))
+            found = mean_of(scores_of(done, metric), known_rows(candidate, done, metric))
             points.append({"candidate": candidate.name, "share": share, **as_numbers(found)})
     return points
 

@@ -15,7 +15,8 @@ Three things keep the level where that alone falls short of it (`benchmarks/cove
 - Satterthwaite's interval is too narrow where few seeds are most of the variance, so it is never narrower than what
   the seeds alone give.
 - The score of a regression, 1 − error²/variance, rests on a variance of targets that other test rows would change
-  (`target_spread.py`); `targets` brings that in.
+  (`target_spread.py`), balanced accuracy on the rows of each class, and rows of a group are not independent: `rows.py`
+  brings that in.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.studies.statistics.target_spread import Stretch, influence, stretch_of
+from weft.studies.statistics.rows import Codes, Rows, balance, by_group, linear
+from weft.studies.statistics.target_spread import Stretch, stretch_of
 
 Scores = NDArray[np.float64]  # (seeds, examples)
-Targets = NDArray[np.float64]  # (examples,)
+PLAIN = Rows()
 LEVEL = 0.95
 FEW = 7  # rows or fewer, of which the signs alone are counted
 PSEUDO_MEAN, PSEUDO_DIFFERENCE = 4.0, 2.0  # examples, half of them on either side
@@ -63,38 +65,71 @@ class Estimate:
     stretch: Stretch | None = None  # where it rests on the variance of targets
 
 
-def mean_of(scores: Scores, targets: Targets | None = None, folds: int | None = None) -> Estimate:
-    """Mean of one candidate. A single row is one network: its interval covers the examples only.
-
-    `targets` (examples,) says that the scores are those of R²; `folds` that a row is a repetition of cross-validation
-    with so many folds rather than a seed.
-    """
-    used = influence(scores, targets)
-    extra = PSEUDO_MEAN if right_or_wrong(scores) else 0.0
-    parts = [over_examples(used.mean(0), [used], extra, extra / 2), over_seeds(used)]
-    centre = (float(scores.mean(0).sum()) + extra / 2) / (scores.shape[1] + extra)
-    stretch = stretch_of(1 - scores.mean(0), targets, whole=True)
+def mean_of(scores: Scores, rows: Rows = PLAIN) -> Estimate:
+    """Mean of one candidate. A single row is one network: its interval covers the examples only."""
+    extra = PSEUDO_MEAN if right_or_wrong(scores, rows) else 0.0
+    examples, centre = over_rows([scores], rows, extra, extra / 2)
+    stretch = stretch_of(1 - scores.mean(0), rows.targets, whole=True)
     bounds = (0.0, 1.0) if extra else (-math.inf, 1.0) if stretch else (-math.inf, math.inf)
-    return _estimate(float(scores.mean()), centre, refolded(parts, folds), bounds, stretch)
+    parts = refolded([examples, over_seeds(linear(scores, rows))], [scores], rows)
+    return _estimate(float(scores.mean()), centre, parts, bounds, stretch)
 
 
-def difference(first: Scores, second: Scores, targets: Targets | None = None, folds: int | None = None) -> Estimate:
+def difference(first: Scores, second: Scores, rows: Rows = PLAIN) -> Estimate:
     """Mean of `first` minus mean of `second`; examples are the same for both, seeds are not paired."""
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"candidates judged on {first.shape[1]} and on {second.shape[1]} examples cannot be paired")
-    used = [influence(scores, targets) for scores in (first, second)]
-    extra = PSEUDO_DIFFERENCE if right_or_wrong(first) and right_or_wrong(second) else 0.0
-    per_example = first.mean(0) - second.mean(0)
-    parts = [over_examples(used[0].mean(0) - used[1].mean(0), used, extra, 0.0), *map(over_seeds, used)]
-    centre = float(per_example.sum()) / (len(per_example) + extra)
-    stretch = stretch_of(per_example, targets, error=1 - min(float(first.mean()), float(second.mean())))
+    both = [first, second]
+    extra = PSEUDO_DIFFERENCE if all(right_or_wrong(scores, rows) for scores in both) else 0.0
+    examples, centre = over_rows(both, rows, extra, 0.0)
+    per_example = per_row(both)
+    stretch = stretch_of(per_example, rows.targets, error=1 - min(float(first.mean()), float(second.mean())))
     bounds = (-1.0, 1.0) if extra else (-math.inf, math.inf)
-    return of_few(_estimate(float(per_example.mean()), centre, refolded(parts, folds), bounds, stretch))
+    parts = refolded([examples, *(over_seeds(linear(scores, rows)) for scores in both)], both, rows)
+    return of_few(_estimate(float(per_example.mean()), centre, parts, bounds, stretch))
 
 
-def right_or_wrong(scores: Scores) -> bool:
-    """Whether every score is 1 or 0."""
-    return bool(((scores == 0) | (scores == 1)).all())
+def right_or_wrong(scores: Scores, rows: Rows = PLAIN) -> bool:
+    """Whether every score is that of a right or of a wrong answer: 1 or 0, by the weight of its class if it has one."""
+    right = 1.0 if rows.classes is None else balance(rows.classes)
+    return bool(((scores == 0) | np.isclose(scores, right)).all())
+
+
+def per_row(candidates: Sequence[Scores]) -> Scores:
+    """(examples,): means over the seeds of one candidate, or how far those of two are apart."""
+    first, *others = (scores.mean(0) for scores in candidates)
+    return np.asarray(first - sum(others))
+
+
+def over_rows(candidates: Sequence[Scores], rows: Rows, extra: float, above: float) -> tuple[Part, float]:
+    """Variance of a mean, or of a difference, over test rows, and the centre of its interval.
+
+    `extra` pseudo-examples have values that sum up to `above`; where groups were drawn they are as small a part of them
+    as they are of the rows. In balanced accuracy each class is a sample of its own, and they are shared among the
+    classes (Price & Bonett 2004).
+    """
+    if rows.classes is not None and rows.groups is None:
+        return over_classes(candidates, rows.classes, extra, above)
+    used = [linear(scores, rows) for scores in candidates]
+    share = used[0].shape[1] / candidates[0].shape[1]
+    values = per_row(used)
+    centre = (float(values.sum()) + share * above) / (len(values) + share * extra)
+    return over_examples(values, used, share * extra, share * above), centre
+
+
+def over_classes(candidates: Sequence[Scores], classes: Codes, extra: float, above: float) -> tuple[Part, float]:
+    """The same where every class weighs the same, however many rows it has."""
+    numbers = np.unique(classes)
+    weight, share = balance(classes), 1 / len(numbers)
+    parts, centres = [], []
+    for number in numbers:
+        own = classes == number
+        answers = [scores[:, own] / weight[own] for scores in candidates]
+        values = per_row(answers)
+        parts.append(over_examples(values, answers, share * extra, share * above))
+        centres.append((float(values.sum()) + share * above) / (len(values) + share * extra))
+    error, freedom = satterthwaite([(share**2 * part.value, part.freedom) for part in parts])
+    return Part(error**2, freedom, count=len(classes)), float(np.mean(centres))
 
 
 def over_examples(values: Scores, candidates: Sequence[Scores], extra: float = 0.0, above: float = 0.0) -> Part:
@@ -104,12 +139,12 @@ def over_examples(values: Scores, candidates: Sequence[Scores], extra: float = 0
     pseudo-examples have squares that sum up to half of their number, and values to `above`.
     """
     count = len(values) + extra
-    if count < 2:
+    if count <= 1:
         return Part(0.0, 1, count=len(values))
     centre = (float(values.sum()) + above) / count
     squares = float(((values - centre) ** 2).sum()) + extra / 2 - 2 * centre * above + extra * centre**2
     counted = math.fsum(rest(scores) / len(scores) for scores in candidates)
-    return Part(max(squares / (count - 1) / count - counted, 0.0), count - 1, count=len(values))
+    return Part(max(squares / (count - 1) / count - counted, 0.0), max(count - 1, 1.0), count=len(values))
 
 
 def over_seeds(scores: Scores) -> Part:
@@ -254,7 +289,7 @@ def widened(estimate: Estimate, level: float) -> Estimate:
     return replace(estimate, low=low, high=high)
 
 
-def refolded(parts: list[Part], folds: int | None) -> list[Part]:
+def refolded(parts: list[Part], candidates: Sequence[Scores], rows: Rows) -> list[Part]:
     """The parts as they are where a row of the table is a repetition of cross-validation, not a seed.
 
     Repetitions share their rows, and folds most of their training rows, so the table does not show what other training
@@ -262,10 +297,24 @@ def refolded(parts: list[Part], folds: int | None) -> list[Part]:
     mean of k folds. Two candidates are trained on the same rows, which cancels much of it: 2/(k − 1) was enough for
     differences (`benchmarks/coverage.py --folds`).
     """
-    if folds is None:
+    if rows.folds is None:
         return parts
-    factor = 1 + (folds if len(parts) == 2 else 2) / (folds - 1)
-    return [replace(part, value=factor * part.value, seen=0.0) for part in parts]
+    factor = 1 + (rows.folds if len(parts) == 2 else 2) / (rows.folds - 1)
+    found = [replace(part, value=factor * part.value, seen=0.0) for part in parts]
+    return found if rows.cut is None else [*found, over_folds(candidates, rows, found[0].value, factor)]
+
+
+def over_folds(candidates: Sequence[Scores], rows: Rows, known: float, factor: float) -> Part:
+    """Variance because other networks might have been trained for the folds of a single repetition.
+
+    Its k networks answer different rows, so only how far the folds are apart tells of it: more than the `known`
+    variance over rows explains. The folds alone, few as they are, bound the interval as seeds alone do.
+    """
+    assert rows.cut is not None
+    values = per_row([linear(scores, replace(rows, groups=None)) for scores in candidates])
+    folds = by_group(values[None], rows.cut)[0]
+    seen = factor * float(folds.var(ddof=1)) / len(folds)
+    return Part(max(seen - known, 0.0), len(folds) - 1, seen, 1)
 
 
 def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weft.studies.statistics.intervals import Estimate, leeway, satterthwaite
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE, JudgedCandidate, Verdict, one_seed, unequal
@@ -25,43 +25,80 @@ class Needed:
 
     question: str
     seeds: int | None  # further ones of each candidate that has seeds
-    rows: int | None  # test rows in all, where these are the limit
-    minutes: float | None  # that the further seeds take, where times of runs are known
+    rows: int | None  # test rows, or groups of them, in all, where these are the limit
+    minutes: float | None  # that further seeds of all candidates take, where times of runs are known
     sentence: str
 
 
+@dataclass(frozen=True)
+class Pace:
+    """What another seed of every candidate takes, as the command that adds one trains all of them."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)  # of a candidate's training with one seed
+    workers: int = 1  # runs side by side
+    share: float = 1.0  # of the time of workers that went into training
+    spent: float | None = None  # seconds of the comparison so far, where its time was given
+    asked: bool = False  # by a command that takes --seeds
+
+    def minutes(self, candidates: Sequence[JudgedCandidate], more: int) -> float:
+        """Those of so many further seeds."""
+        each = math.fsum(self.seconds.get(candidate.name, 0.0) for candidate in candidates if not candidate.fixed)
+        return more * each / self.share / self.workers / 60
+
+    def flags(self, seeds: int, minutes: float) -> str:
+        """What to give the command for so many seeds in all."""
+        if not self.asked:
+            return ""
+        time = "" if self.spent is None or not minutes else f" --time {math.ceil(self.spent / 60 + minutes)}m"
+        return f": --seeds {seeds}{time}"
+
+
 def settling(
-    verdicts: Sequence[Verdict], candidates: Sequence[JudgedCandidate], seconds: Mapping[str, float] | None = None
+    verdicts: Sequence[Verdict], candidates: Sequence[JudgedCandidate], pace: Pace | None = None
 ) -> list[Needed]:
-    """What each undecided verdict needs; `seconds` are those of one run of a candidate, by its name."""
+    """What each undecided verdict needs."""
     known = {candidate.name: candidate for candidate in candidates}
     both = [(verdict, known[verdict.first], known[verdict.second]) for verdict in verdicts if not verdict.shown]
-    undecided = [(verdict, a, b) for verdict, a, b in both if not unequal(a, b)]  # more of unequal training is no help
-    level = SIGNIFICANCE / max(len(undecided), 1)
-    return [needed(verdict, a, b, level, seconds or {}) for verdict, a, b in undecided]
+    level = SIGNIFICANCE / max(len(both), 1)  # unequal training counts in Holm's correction, but no more of it helps
+    return [needed(verdict, a, b, level, candidates, pace or Pace()) for verdict, a, b in both if not unequal(a, b)]
 
 
 def needed(
-    verdict: Verdict, first: JudgedCandidate, second: JudgedCandidate, level: float, seconds: Mapping[str, float]
+    verdict: Verdict,
+    first: JudgedCandidate,
+    second: JudgedCandidate,
+    level: float,
+    candidates: Sequence[JudgedCandidate],
+    pace: Pace,
 ) -> Needed:
     """What one question needs."""
-    question = verdict.question
-    learnt = [candidate for candidate in (first, second) if not candidate.fixed]
-    taken = math.fsum(seconds.get(candidate.name, 0.0) for candidate in learnt) / 60
+    question, learnt = verdict.question, [candidate for candidate in (first, second) if not candidate.fixed]
+    now = min((len(candidate.scores) for candidate in learnt), default=1)
+
+    def seeds(more: int, before: str, after: str) -> Needed:
+        minutes = pace.minutes(candidates, more)
+        said = f"{question}: {before}{of_seeds(more)}{after}{lasting(minutes)}{pace.flags(now + more, minutes)}"
+        return Needed(question, more, None, minutes or None, said)
+
+    if any(candidate.once for candidate in learnt):
+        return seeds(1, "one repetition of a cross-validation tells little of others; ", " (a second repetition) first")
     if one_seed(first, second):
-        more = max(ENOUGH - candidate.networks for candidate in learnt)
-        said = f"{question}: one seed tells nothing of others; {of_seeds(more)} first{lasting(more * taken)}"
-        return Needed(question, more, None, more * taken or None, said)
+        return seeds(ENOUGH - now, "one seed tells nothing of others; ", " first")
     more_seeds = further_seeds(verdict.estimate, level)
     if more_seeds is not None:
-        said = f"{question}: {of_seeds(more_seeds)} would probably decide it{lasting(more_seeds * taken)}"
-        return Needed(question, more_seeds, None, more_seeds * taken or None, said)
-    rows = enough_rows(verdict.estimate, level)
+        return seeds(more_seeds, "", " would probably decide it")
+    return more_rows_needed(verdict, first.rows.drawn, level)
+
+
+def more_rows_needed(verdict: Verdict, drawn: int | None, level: float) -> Needed:
+    """What a question needs that no number of seeds decides; `drawn` is the number of groups, if rows are of some."""
+    rows, question = enough_rows(verdict.estimate, level), verdict.question
+    what = "test rows" if drawn is None else "groups of test rows"
     now = verdict.estimate.parts[0].count
     if rows is None:
-        said = f"{question}: neither seeds nor test rows would decide it at the difference seen, which is too small"
+        said = f"{question}: neither seeds nor {what} would decide it at the difference seen, which is too small"
     else:
-        said = f"{question}: no number of seeds would decide it, as {now:,} test rows are too few; about {rows:,} would"
+        said = f"{question}: no number of seeds would decide it, as {now:,} {what} are too few; about {rows:,} would"
     return Needed(question, None, rows, None, said)
 
 

@@ -10,11 +10,12 @@ that one leaves 0 out exactly where a difference is claimed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from weft.studies.statistics.intervals import Estimate, Scores, Targets, corrected, difference, holm
+from weft.studies.statistics.intervals import PLAIN, Estimate, Scores, corrected, difference, holm
+from weft.studies.statistics.rows import Rows
 from weft.terminal import how_many
 
 Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]
@@ -36,14 +37,18 @@ class JudgedCandidate:
     fixed: bool = False  # no seed changes it
     trained: float = 0.0  # examples that a run was to see; 0 where that is no measure of it
     pretrained: bool = False  # whether it starts from weights that were trained before
-    targets: Targets | None = None  # of the examples, where the scores are those of R²
-    folds: int | None = None  # where a row of the scores is a repetition of cross-validation
+    rows: Rows = PLAIN  # what is known of the examples
     mixer: str = ""  # what mixes its tokens, by which the controls are known
 
     @property
     def networks(self) -> int:
         """How many were trained for its scores."""
-        return len(self.scores) * (self.folds or 1)
+        return len(self.scores) * (self.rows.folds or 1)
+
+    @property
+    def once(self) -> bool:
+        """Whether the rows were cut into folds once, so that little is known of how another training would end."""
+        return self.rows.folds is not None and len(self.scores) < 2
 
 
 UNEQUAL = 1.25  # factor between the examples that two candidates saw, from which on nothing is concluded
@@ -106,7 +111,8 @@ def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedC
 
 def apart(first: JudgedCandidate, second: JudgedCandidate) -> Estimate:
     """The difference of two candidates."""
-    return difference(first.scores, second.scores, first.targets, first.folds)
+    cut = first.rows.cut if first.rows.cut is not None else second.rows.cut
+    return difference(first.scores, second.scores, replace(first.rows, cut=cut))
 
 
 def answer(candidates: list[JudgedCandidate], unit: str, match: str) -> list[Verdict]:
@@ -157,41 +163,75 @@ def of_two(shown: bool, change: str) -> str:
     return f"for these two networks alone: {change}" if shown else f"no difference shown between two networks: {change}"
 
 
-def recommend(candidates: list[JudgedCandidate]) -> str:
-    """Which candidate to use: the cheapest of those that no other is shown to be better than."""
-    leader = best(candidates)
-    if leader is None or len(candidates) < 2:
+def recommend(
+    candidates: list[JudgedCandidate], verdicts: Iterable[Verdict] = (), guessing: Collection[str] = ()
+) -> str:
+    """Which candidate to use: the cheapest of those that no other is shown to be better than, here or in a verdict.
+
+    Those of `guessing`, whose answers are no better than a guess in some run, are compared but never advised.
+    """
+    able = [candidate for candidate in candidates if candidate.name not in guessing]
+    leader = best(able)
+    if leader is None:
+        none = "No recommendation: no candidate has been shown to be better than a constant guess in all of its runs."
+        return none if candidates else ""
+    if len(candidates) < 2:
         return ""
-    longer = sorted(candidate.name for candidate in candidates if unequal(leader, candidate))
+    longer = sorted(candidate.name for candidate in able if unequal(leader, candidate))
     if longer:
         return (
             f"No recommendation: {leader.name} is ahead on the validation split, but {', '.join(longer)} "
             f"{'was' if len(longer) == 1 else 'were'} trained for another length; compare them at equal length first."
         )
-    equal = not_worse(candidates)
-    if not equal:  # each is shown to be worse than another: then nothing is advised
-        return ""
+    worse = shown_worse(candidates) | losers(candidates, verdicts)
+    equal = [candidate for candidate in able if candidate.name not in worse]
+    if not equal:
+        learnt = " that is better than a guess in all of its runs" if guessing else ""
+        return f"No recommendation: each candidate{learnt} is shown to be worse than another."
+    return advised(equal, able, bool(guessing)) + caution(candidates)
+
+
+def advised(equal: list[JudgedCandidate], able: list[JudgedCandidate], guessing: bool) -> str:
+    """The cheapest of `equal`, which none is shown to be better than, and why; `able` are all that may be advised."""
     cheapest = min(equal, key=lambda candidate: candidate.cost)
-    if one_seed(*candidates):
-        few = " One seed: this is about these networks, not about how another training would end."
-    else:
-        few = " Preliminary: few seeds." if too_few(*candidates) else ""
+    if len(able) == 1:
+        return f"Use {cheapest.name}: the only candidate that is better than a guess in all of its runs."
     if len(equal) == 1:
-        return f"Use {cheapest.name}: it is shown to be better than every candidate that comes near it.{few}"
+        among = (
+            "of the candidates that are better than a guess in all runs, the only one" if guessing else "the only one"
+        )
+        return f"Use {cheapest.name}: {among} that none is shown to be better than."
     rest = ", ".join(sorted(candidate.name for candidate in equal if candidate is not cheapest))
-    return f"Use {cheapest.name}: the cheapest of the candidates that none is shown to be better than ({rest}).{few}"
+    return f"Use {cheapest.name}: the cheapest of the candidates that none is shown to be better than ({rest})."
 
 
-def not_worse(candidates: list[JudgedCandidate]) -> list[JudgedCandidate]:
-    """Those that no other is shown to be better than, corrected over all pairs."""
+def caution(candidates: list[JudgedCandidate]) -> str:
+    """What advice from few seeds is worth."""
+    if one_seed(*candidates):
+        return " One seed: this is about these networks, not about how another training would end."
+    return " Preliminary: few seeds." if too_few(*candidates) else ""
+
+
+def shown_worse(candidates: list[JudgedCandidate]) -> set[str]:
+    """Those that another is shown to be better than, corrected over all pairs."""
     pairs = list(itertools.combinations(candidates, 2))
     estimates = [apart(first, second) for first, second in pairs]
-    worse = {
+    return {
         (second if estimate.mean > 0 else first).name
         for (first, second), estimate, p in zip(pairs, estimates, holm([e.p for e in estimates]), strict=True)
-        if p < SIGNIFICANCE
+        if p < SIGNIFICANCE and not unequal(first, second)
     }
-    return [candidate for candidate in candidates if candidate.name not in worse]
+
+
+def losers(candidates: list[JudgedCandidate], verdicts: Iterable[Verdict]) -> set[str]:
+    """Those that a verdict, corrected over fewer questions than there are pairs, shows to be worse: advice must not
+    contradict it."""
+    known = {candidate.name: candidate for candidate in candidates}
+    return {
+        verdict.second if verdict.estimate.mean > 0 else verdict.first
+        for verdict in verdicts
+        if verdict.adjusted < SIGNIFICANCE and not unequal(known[verdict.first], known[verdict.second])
+    }
 
 
 def one_seed(*candidates: JudgedCandidate) -> bool:
@@ -202,11 +242,11 @@ def one_seed(*candidates: JudgedCandidate) -> bool:
 def too_few(*candidates: JudgedCandidate) -> bool:
     """Whether there are too few networks of one of them; the folds of a single cut of the rows are such, too."""
     learnt = [candidate for candidate in candidates if not candidate.fixed]
-    return any(candidate.networks < ENOUGH or (candidate.folds and len(candidate.scores) < 2) for candidate in learnt)
+    return any(candidate.networks < ENOUGH or candidate.once for candidate in learnt)
 
 
 def why_few(*candidates: JudgedCandidate) -> str:
-    if any(candidate.folds for candidate in candidates):
+    if any(candidate.rows.folds for candidate in candidates):
         return f"{seeds(*candidates)} repetition of a cross-validation, 2 are needed"
     return f"{how_many(seeds(*candidates), 'seed')}, {ENOUGH} are needed"
 

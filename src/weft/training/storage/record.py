@@ -2,7 +2,8 @@
 
 `predictions.safetensors` is what the run says of every example of the test split, for statistics over examples:
 `predicted` (n,) is the class, or the value for regression; `confidence` (n,) the probability of that class, 1 for
-regression; `target` (n,) what would have been right. Both are read without torch.
+regression; `target` (n,) what would have been right. Rows of a source with groups have the number of their `group`
+(n,), and those of a fold their `row` in the source. Both are read without torch.
 """
 
 from __future__ import annotations
@@ -223,9 +224,17 @@ def predictions(task: str, outputs: Tensor, targets: Tensor) -> Predictions:
 
 
 def tested_rows(source: Source) -> Predictions:
-    """Which rows of the source a fold has tested, by which the folds of a repetition are put together again."""
-    rows = getattr(source.splits["test"], "rows", None)  # a streamed one has none, nor folds
-    return {} if source.config.folds is None or rows is None else {"row": rows.astype(np.int64)}
+    """Which rows of the source a fold has tested, by which the folds of a repetition are put together again; and which
+    test rows are of one group, and so not independent."""
+    split = source.splits["test"]
+    rows = getattr(split, "rows", None)  # a streamed one has none, nor folds
+    if rows is None:
+        return {}
+    found: Predictions = {} if source.config.folds is None else {"row": rows.astype(np.int64)}
+    groups = getattr(getattr(split, "table", None), "groups", None)
+    if groups is not None:
+        found["group"] = np.unique([str(value) for value in groups], return_inverse=True)[1][rows].astype(np.int64)
+    return found
 
 
 def write_predictions(folder: Path, content: Predictions) -> None:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from weft.disk import brief, read_object
 from weft.errors import WeftError
 from weft.report import charts
-from weft.report.columns import Column, columns, uneven
+from weft.report.columns import Column, columns
 from weft.report.page import confusions, curves, learning, verdict_charts
 from weft.serve.catalogue import Entry
 from weft.serve.pages.comparisons.disagreements import WHICH, disagreement
@@ -71,7 +71,7 @@ def shown(found: Comparison, asked: Any) -> dict[str, Any]:
     """What the view shows, as the address asks for it."""
     summary = found.summary
     rows = summary["rows"]
-    every = columns(summary["metric"], any(row.get("tokens") for row in rows), uneven(rows))
+    every = columns(summary["metric"], rows)
     known = [each for each in every if each.key == "score" or any(row.get(each.key) is not None for row in rows)]
     tints = {row["name"]: number for number, row in enumerate(rows)}
     drawn = [column for column in known if column.drawn]

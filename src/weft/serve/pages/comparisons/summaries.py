@@ -48,7 +48,7 @@ def comparisons() -> Latest[Comparison]:
 
 def read(folder: Path) -> Comparison:
     collection = collect(folder)
-    collection = replace(collection, results=joined(collection.results))
+    collection = replace(collection, results=joined(collection.results, collection.study["facts"]["classes"]))
     return Comparison(folder, collection, summarise(collection), read_mistakes(folder))
 
 
