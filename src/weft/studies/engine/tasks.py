@@ -67,6 +67,13 @@ def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
     return seconds_per_row(config, start, source_of(config.source, config.reading))
 
 
+def weights_digest(start: str) -> str:
+    """What tells a trained network from others: a digest of its weights and, where there is one, of its tokenizer."""
+    from weft.training.finetuning.start import read_start
+
+    return read_start(start).fingerprint
+
+
 def baseline_seconds(config: RunConfig, threads: int) -> float:
     """Seconds that the classical baseline takes for a training row."""
     import torch
@@ -159,6 +166,7 @@ WORDS: dict[Callable[..., Any], str] = {
     pace: "timing a step",
     memory_needed: "predicting the memory of a run",
     feature_seconds: "trying a trained network",
+    weights_digest: "reading a trained network",
     baseline_seconds: "trying the classical baseline",
     image_side: "looking at the images",
     decoding_seconds: "looking at the images",
