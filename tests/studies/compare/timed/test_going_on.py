@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,13 +36,11 @@ QUESTION = asked(models="mlp", match="time", amount=None, time="1000s", steps=No
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Comparisons of two seeds of short runs, which end however busy the machine is."""
-    with monkeypatch.context() as patch:
-        patch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.25, 3, 2))
-        patch.setattr(layout, "WORTH", {1: (0.0, 0)})
-        patch.setattr(full_runs, "MOST_SEEDS", 2)
-        yield
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.25, 3, 2))
+    monkeypatch.setattr(layout, "WORTH", {1: (0.0, 0)})
+    monkeypatch.setattr(full_runs, "MOST_SEEDS", 2)
 
 
 def spend(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -69,15 +67,14 @@ def test_the_same_time_and_less_of_it_leave_the_leaderboard_and_more_goes_on(
         ("hog+logistic", 0, True), ("mlp", 0, True), ("mlp", 1, True)
     ]  # fmt: skip
     assert first.notes and len(first.trials) == 2
-    with monkeypatch.context() as patch:
-        patch.setattr(plan, "laid_out", LAID_OUT)
-        for length in ("1000s", "500s"):
-            stages = spend(tmp_path)["stages"]
-            again = compare(replace(QUESTION, time=length), tmp_path, "weft compare", said.append)
-            assert names(again) == names(first) == listed(tmp_path) and again.budget == first.budget
-            assert (again.notes, [job.name for job in again.trials]) == (first.notes, [j.name for j in first.trials])
-            assert json.loads((tmp_path / FILE).read_text())["stages"] == stages
-        assert sum("are spent already: this is what there is; --time" in sentence for sentence in said) == 1
+    monkeypatch.setattr(plan, "laid_out", LAID_OUT)
+    for length in ("1000s", "500s"):
+        stages = spend(tmp_path)["stages"]
+        again = compare(replace(QUESTION, time=length), tmp_path, "weft compare", said.append)
+        assert names(again) == names(first) == listed(tmp_path) and again.budget == first.budget
+        assert (again.notes, [job.name for job in again.trials]) == (first.notes, [j.name for j in first.trials])
+        assert json.loads((tmp_path / FILE).read_text())["stages"] == stages
+    assert sum("are spent already: this is what there is; --time" in sentence for sentence in said) == 1
     monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.5, 1, 2))
     more = compare(replace(QUESTION, time="2000s"), tmp_path, "weft compare", said.append)
     shared = set(names(more)) & set(names(first))
