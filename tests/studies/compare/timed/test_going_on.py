@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from studies.compare.timed.midway import under_way
-from studies.fabricated import asked, facts
+from studies.fabricated import asked, facts, finish, make_study
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, folded
@@ -152,8 +152,6 @@ def test_a_plan_is_held_against_the_first_runs_once(tmp_path: Path):
 
 
 def test_full_runs_of_most_candidates_stay_where_there_is_no_time_for_the_others(tmp_path: Path):
-    from studies.fabricated import finish
-
     session = under_way(-50.0, 1.0, tmp_path)
     several = [Candidate(name, "mlp", "mlp") for name in ("mlp", "other", "third")]
     session.learnt, session.study = several, replace(session.study, candidates=several)
@@ -244,3 +242,16 @@ def test_probes_learn_from_more_rows_where_there_is_twice_the_time(
     assert probe.candidate.share == expected and session.state.chosen["enc+finetune"].candidate.share == expected
     late = full_runs.fixed_in_time(session, session.fixed(), {"enc+probe"})
     assert [job.config.reading.train_fraction for job in late["enc+probe"]] == [0.2], "what was learnt before stays"
+
+
+def test_runs_that_started_from_other_weights_than_the_rest_are_left_out(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=2)
+    replace(study, candidates=[replace(study.candidates[0], start="runs/enc", weights="aa+words")]).save()
+    for job, digest in zip(study.jobs, ("aa", "bb"), strict=True):
+        path = study.run_folder(job).path / "record.json"
+        record = json.loads(path.read_text())
+        record["source"]["start"] = {"folder": "runs/enc", "digest": digest}
+        path.write_text(json.dumps(record))
+    found = collect(tmp_path)
+    assert [result.finished for result in found.results] == [True, False]
+    assert "other weights than the rest, as runs/enc was changed" in found.problems[0]

@@ -59,15 +59,16 @@ def take_in(session: Session, probe: Probe) -> None:
     """One more probe, or one of more rows or larger images in the place of another; fine-tuning has as many rows."""
     state, start = session.state, probe.candidate.start
     known = {each.candidate.start: each for each in state.probes or []}
-    if start in known and not is_more(probe.candidate, known[start].candidate):
+    before = known[start].candidate if start in known else None
+    if before is not None and not is_more(probe.candidate, before):
         return
     weights = session.pool.first(tasks.weights_digest, start)
     known[start] = replace(probe, candidate=replace(probe.candidate, weights=weights))
     state.probes = list(known.values())
-    for name, setting in state.chosen.items():
-        whole = setting.candidate
-        if whole.start == start and whole.img_size == probe.candidate.img_size:  # a larger side was not tried
-            state.chosen[name] = replace(setting, candidate=replace(whole, share=probe.candidate.share))
+    if before is not None and before.img_size == probe.candidate.img_size:  # a larger side was not tried
+        for name, setting in state.chosen.items():
+            if setting.candidate == finetuned(before):
+                state.chosen[name] = replace(setting, candidate=finetuned(known[start].candidate))
 
 
 def is_more(probe: Candidate, before: Candidate) -> bool:
