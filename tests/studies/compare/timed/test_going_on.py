@@ -66,7 +66,8 @@ def test_the_same_time_and_less_of_it_leave_the_leaderboard_and_more_goes_on(
     assert sorted((r.candidate, r.seed, r.finished) for r in collect(tmp_path).results) == [
         ("hog+logistic", 0, True), ("mlp", 0, True), ("mlp", 1, True)
     ]  # fmt: skip
-    assert first.notes and len(first.trials) == 2
+    assert first.notes and len(first.trials) == 2 and any(line.startswith("so far: ") for line in said)
+    told = len(said)
     monkeypatch.setattr(plan, "laid_out", LAID_OUT)
     for length in ("1000s", "500s"):
         stages = spend(tmp_path)["stages"]
@@ -74,6 +75,7 @@ def test_the_same_time_and_less_of_it_leave_the_leaderboard_and_more_goes_on(
         assert names(again) == names(first) == listed(tmp_path) and again.budget == first.budget
         assert (again.notes, [job.name for job in again.trials]) == (first.notes, [j.name for j in first.trials])
         assert json.loads((tmp_path / FILE).read_text())["stages"] == stages
+    assert not any(line.startswith("so far: ") for line in said[told:]), "nothing new is there to be shown"
     assert sum("are spent already: this is what there is; --time" in sentence for sentence in said) == 1
     monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.5, 1, 2))
     more = compare(replace(QUESTION, time="2000s"), tmp_path, "weft compare", said.append)

@@ -32,8 +32,9 @@ def full_runs(session: Session, stages: Stages) -> None:
         if seed >= stages.seeds and not any(admits(session, job) or session.study.done(job) for job in jobs):
             break
         beside = [job for job in joined(fixed) if not session.study.done(job)] if seed == 0 else []
-        fresh = bool(beside) or any(not session.study.done(job) for job in jobs)
-        late = {job.candidate for job in session.run([*beside, *jobs], f"seed {seed}")}
+        undone = [*beside, *(job for job in jobs if not session.study.done(job))]
+        left = session.run([*beside, *jobs], f"seed {seed}")
+        late = {job.candidate for job in left}
         done += [job for job in jobs if job.candidate not in late]
         if seed == 0:
             fixed = fixed_in_time(session, fixed, late)
@@ -46,7 +47,7 @@ def full_runs(session: Session, stages: Stages) -> None:
         if not late & chosen.keys():
             session.tell(f"seed {seed}: a full run of every candidate is there")
         session.lead(done + joined(fixed), stages.full)
-        if fresh and (seed < stages.seeds or session.has_time()):
+        if len(left) < len(undone) and (seed < stages.seeds or session.has_time()):
             session.show_so_far()
         if late & chosen.keys():
             break

@@ -20,8 +20,8 @@ from weft.studies.engine import tasks
 from weft.training.config import seconds
 
 PROBING = 0.04  # of the time goes into timing steps, about; after that no further sizes are timed
-TIMING = 0.12  # of the time, after which candidates that have not been timed are left out
-LEAST_TIMING = 5.0  # seconds that go into it however short the time
+TIMING = 0.2  # of the time, after which candidates that have not been timed are left out
+LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
