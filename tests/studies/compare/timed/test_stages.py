@@ -157,7 +157,7 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
 
     monkeypatch.setattr(Gate, "admits", admits)
     monkeypatch.setattr(Gate, "patience", lambda gate: 600.0)
-    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 0.4, 3, 2))
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 32.0, 3, 2))
     said: list[str] = []
     question = asked(
         models="mlp,resnet8_cifar", match="time", amount=None, time="1000s", steps=None, seeds=2, pretrained=False
