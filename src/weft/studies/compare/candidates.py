@@ -77,6 +77,7 @@ class Candidate:
     start: str = ""  # the trained network that it starts from, or whose features it reads
     img_size: int | None = None  # where it is not the comparison's
     share: float = 1.0  # of the training rows that it learns from
+    layers: tuple[int, ...] = ()  # of `start`, which stays as it is, where it reads their embeddings of texts
 
     @property
     def fixed(self) -> bool:

@@ -13,6 +13,7 @@ from weft.studies.compare.timed.clock import in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
+from weft.studies.compare.trained import heads
 from weft.studies.engine import tasks
 from weft.terminal import how_many
 from weft.training.config import seconds
@@ -52,9 +53,11 @@ def laid_out(session: Session) -> Stages:
     paces, probes = session.paces(), state.probes or []
     reading = sum(probe.seconds for probe in probes) / session.workers if not state.chosen else 0.0
     early = EARLY * clock.total - clock.spent() - reading
-    further = 0 if state.chosen else len(probes)
+    above = [head for probe in probes for head in heads(session.study.facts, probe)]
+    further = 0 if state.chosen else len(probes) + len(above)
     longer = [max(paces, key=lambda pace: pace.step)] * further  # as if they were fine-tuned, too
-    room = replace(room_in(session), left=clock.left() - reading, first_by=early)
+    embedding = reading if above else 0.0  # the same rows once more
+    room = replace(room_in(session), left=clock.left() - reading - embedding, first_by=early)
     stages = lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
     if stages is None:
         least = 2 * sum(pace.seconds(0.0) for pace in paces) / session.workers + clock.spent() + clock.reserve

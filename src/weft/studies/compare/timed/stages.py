@@ -131,6 +131,7 @@ def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting],
         for share in SHARES
         for seed in range(stages.seeds)
         for setting in chosen.values()
+        if share < setting.candidate.share  # a trained network may learn from fewer rows at most
         for job in session.runs.seed(setting, seed, stages.full, share)
     ]
     undone = {(job.candidate, job.seed) for job in session.run(parts, "learning curve")}
