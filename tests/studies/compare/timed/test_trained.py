@@ -8,6 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from studies.fabricated import facts, make_study
@@ -23,13 +25,17 @@ from weft.studies.compare.progress import unwatched
 from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed import members, plan
 from weft.studies.compare.timed.clock import Clock
+from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.members import embedded
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.stages import learning_curve
 from weft.studies.compare.timed.state import State
 from weft.studies.compare.trained import HEADS, Probe, heads
+from weft.studies.engine import tasks
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
+from weft.training.config import ReadingConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
@@ -128,3 +134,23 @@ def test_networks_on_embeddings_stand_beside_the_others(tmp_path: Path, monkeypa
     assert summary["verdicts"][0]["question"] == "pre-training"
     again = compare(question, tmp_path / "out", "weft compare", said.append)
     assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
+
+
+def test_a_streamed_source_is_not_probed(tmp_path: Path):
+    """Features are kept for rows in memory: told before a run of it fails."""
+    texts = ["red day", "blue night", "red sun", "blue moon"] * 10
+    pq.write_table(pa.table({"text": texts, "label": ["r", "b"] * 20}), tmp_path / "train.parquet", row_group_size=8)
+    config = RunConfig(source=str(tmp_path), reading=ReadingConfig(stream=True))
+    with pytest.raises(WeftError, match=r"is streamed.*raise --memory"):
+        tasks.feature_seconds(config, "encoder", 1)
+
+
+def test_a_learning_curve_leaves_alone_what_learns_from_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, shares = session_of(tmp_path), []
+    own, head = session.learnt[0], heads(TEXTS, replace(PROBE, layers=(1,)))[0]
+    chosen = {candidate.name: session.usual(candidate) for candidate in (own, replace(head, share=0.2))}
+    seed = lambda setting, seed, full, share: shares.append((setting.candidate.name, share)) or []  # noqa: E731
+    monkeypatch.setattr(session.runs, "seed", seed)
+    monkeypatch.setattr(session, "run", lambda jobs, stage: [])
+    learning_curve(session, Stages(1.0, 4.0, 1, 1), chosen, [])
+    assert shares == [("gmlp", 0.1), ("encoder+gmlp", 0.1), ("gmlp", 0.3)]
