@@ -78,6 +78,7 @@ class Candidate:
     img_size: int | None = None  # where it is not the comparison's
     share: float = 1.0  # of the training rows that it learns from
     weights: str = ""  # digest of those that it starts from: others make another run
+    layers: tuple[int, ...] = ()  # of `start`, which stays as it is, where it reads their embeddings of texts
 
     @property
     def fixed(self) -> bool:

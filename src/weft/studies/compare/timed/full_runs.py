@@ -126,7 +126,7 @@ def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting],
         for share in SHARES
         for seed in range(stages.seeds)
         for name, setting in chosen.items()
-        if name in there
+        if name in there and share < setting.candidate.share  # a trained network may learn from fewer rows at most
         for job in session.runs.seed(setting, seed, stages.full, share)
     ]
     undone = {part_of(job) for job in session.run(parts, "learning curve")}

@@ -15,7 +15,7 @@ from weft.studies.compare.timed.runs import GROWN
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import IN_RUNS
 from weft.studies.compare.timed.state import Setting
-from weft.studies.compare.trained import Probe, finetuned, trained_probes
+from weft.studies.compare.trained import Probe, finetuned, heads, trained_probes
 from weft.studies.engine import tasks
 from weft.training.config import seconds
 
@@ -25,6 +25,7 @@ LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
+EMBEDDING = 0.25  # of the time that is left may go into the embeddings of a trained network, at most
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 
 
@@ -103,9 +104,11 @@ def is_changed(session: Session, candidate: Candidate) -> bool:
 
 
 def add_finetuned(session: Session, stages: Stages) -> None:
-    """The trained networks, all of their weights moving, where there is time for some steps."""
+    """The trained networks, all of their weights moving, and networks on the embeddings of texts, where there is time
+    for some steps."""
     settings = []
-    for probe in session.state.probes or []:
+    for number, probe in enumerate(session.state.probes or []):
+        settings += embedded(session, number, probe)
         setting = session.usual(finetuned(probe.candidate))
         expected = stages.full / (BACKWARD * FINETUNING_BATCH * probe.each)
         if setting.candidate.name in session.names:
@@ -126,6 +129,34 @@ def add_finetuned(session: Session, stages: Stages) -> None:
             session.tell(f"left out: {setting.candidate.name}: {steps} steps only; --time {longer} would do")
             continue
         session.add(setting.candidate)
+
+
+def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
+    """Networks on the embeddings of a trained encoder; these are computed first, once for all runs."""
+    facts = session.study.facts
+    wanted = [head for head in heads(facts, probe) if head.name not in session.names]
+    if wanted and not probe.layers:
+        names, took = ", ".join(head.name for head in wanted), embedding_seconds(session, probe)
+        if took * session.clock.slowness() > EMBEDDING * session.clock.left():
+            session.tell(f"left out: {names}: embeddings take {in_words(took)}; give more --time")
+            return []
+        rows = f"{round(probe.candidate.share * facts.rows):,} training rows"
+        session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
+        config = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows)
+        try:
+            layers = session.pool.first(tasks.embed, config, session.pool.cores)
+        except WeftError as error:
+            session.tell(f"left out: {names}: {error}")
+            return []
+        assert session.state.probes is not None
+        session.state.probes[number] = probe = replace(probe, layers=layers)
+        session.save()
+    return [session.usual(head) for head in heads(facts, probe) if head.name not in session.names]
+
+
+def embedding_seconds(session: Session, probe: Probe) -> float:
+    """What the embeddings of the rows of a probe take, with all cores for them."""
+    return probe.seconds / session.workers
 
 
 def time_baseline(session: Session) -> None:

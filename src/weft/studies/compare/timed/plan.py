@@ -14,6 +14,7 @@ from weft.studies.compare.timed.clock import as_duration, in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
+from weft.studies.compare.trained import heads
 from weft.studies.engine import tasks
 from weft.studies.engine.study import Job
 from weft.terminal import how_many
@@ -58,10 +59,18 @@ def laid_out(session: Session) -> Stages | None:
     if asked.amount is not None:
         full = seconds(asked.amount)
         return Stages(full / SHORTER, full, settings, asked.seeds)
-    paces, further = session.paces(), 0 if state.chosen else len(state.probes or [])
+    paces, probes = session.paces(), state.probes or []
+    above = [head for probe in probes for head in heads(session.study.facts, probe)]
+    further = 0 if state.chosen else len(probes) + len(above)
     longer = [max(paces, key=lambda pace: pace.step)] * further  # as if they were fine-tuned, too
-    fixed = session.predicted(job for jobs in early_fixed(session).values() for job in jobs) / session.workers
-    room = replace(room_in(session), first_by=until_early(session) - fixed)
+    embedding = sum(probe.seconds for probe in probes) if above and not state.chosen else 0.0  # the same rows once more
+    fixed = session.predicted(job for jobs in early_fixed(session).values() for job in jobs)
+    room = room_in(session)
+    room = replace(
+        room,
+        left=room.left - embedding / session.workers,
+        first_by=until_early(session) - fixed / session.workers,
+    )
     return lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
 
 

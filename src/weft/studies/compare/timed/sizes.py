@@ -9,7 +9,7 @@ from weft.errors import WeftError
 from weft.studies.compare.candidates import PRESETS, Candidate, Facts, default_budget, make_candidates, resized_to
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import around, short_run_rate
-from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, run_config
+from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, HEAD_RATE, run_config
 from weft.studies.compare.timed.layout import ENOUGH, FEWEST_SEEDS
 from weft.studies.compare.timed.state import Setting, read_state
 from weft.studies.engine import tasks
@@ -87,7 +87,7 @@ def full_length(asked: ComparisonConfig, networks: int, workers: int) -> float:
 
 def usual_setting(asked: ComparisonConfig, candidate: Candidate) -> Setting:
     if candidate.start:
-        return Setting(candidate, FINETUNING_RATE)
+        return Setting(candidate, HEAD_RATE if candidate.layers else FINETUNING_RATE)
     return Setting(candidate, asked.optimisation.lr or short_run_rate(asked.optimisation.opt))  # type: ignore[arg-type]
 
 

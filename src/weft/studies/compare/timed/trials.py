@@ -82,4 +82,5 @@ def tell_choice(session: Session, stages: Stages, candidates: list[Candidate]) -
 def in_words(setting: Setting) -> str:
     candidate = setting.candidate
     side = f", {candidate.img_size} px" if candidate.img_size else ""
-    return f"at {setting.lr:g} with {candidate.count.get('params', 0):,} parameters{side}"
+    size = f" with {candidate.count['params']:,} parameters" if candidate.count else ""  # a trained network has its own
+    return f"at {setting.lr:g}{size}{side}"
