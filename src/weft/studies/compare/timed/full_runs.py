@@ -52,7 +52,8 @@ def full_runs(session: Session, stages: Stages) -> None:
         if late & chosen.keys():
             break
     if session.asked.learning_curve:
-        learning_curve(session, stages, chosen, done + joined(fixed))
+        there = {candidate.name for candidate in candidates}
+        learning_curve(session, stages, {n: s for n, s in chosen.items() if n in there}, done + joined(fixed))
 
 
 def joined(fixed: Fixed) -> list[Job]:
@@ -120,13 +121,12 @@ def stay_short(session: Session, stages: Stages, fixed: Fixed) -> None:
 
 def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting], whole: list[Job]) -> None:
     """The same networks on parts of the rows."""
-    there = {job.candidate for job in whole}
     parts = [
         job
         for share in SHARES
         for seed in range(stages.seeds)
-        for name, setting in chosen.items()
-        if name in there and share < setting.candidate.share  # a trained network may learn from fewer rows at most
+        for setting in chosen.values()
+        if share < setting.candidate.share  # a trained network may learn from fewer rows at most
         for job in session.runs.seed(setting, seed, stages.full, share)
     ]
     undone = {part_of(job) for job in session.run(parts, "learning curve")}
