@@ -4,17 +4,21 @@
     python benchmarks/advice.py draw                                   # docs/results/advice.md from the records
 
 The full grid trains every candidate at every setting that the comparison could have chosen (sizes × rates, image
-sides), with five seeds, each run as long as the full runs of the comparison; the best setting of each is chosen on the
-validation split. It takes five times T or more. WORK keeps all runs: the same command goes on where it was stopped.
+sides), with five seeds, to the end: runs of a candidate are twice as long as the full runs of the comparison, and as
+long again while that still raises its validation score. The best setting of each is chosen on the validation split. It
+takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same command goes on where
+it was stopped. The record is written after every seed of the grid.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +39,8 @@ from weft.training.config import seconds
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEEDS = 5
+LEAST, MOST = 2, 16  # times the full runs of the comparison that those of the grid take
+GRID = 5  # times T that the grid takes, at least
 
 
 def say(sentence: str) -> None:
@@ -52,25 +58,68 @@ def quick(source: str, limit: str, folder: Path) -> dict[str, Any]:
     return {"seconds": json.loads((folder / "took.json").read_text()), **compared_part(draw_report(folder))}
 
 
-def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> dict[str, Any]:
-    """All settings of all candidates, five seeds each, as long as the comparison's full runs were."""
+def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
+    """All settings of all candidates, trained to the end: what they say after each seed."""
     asked = decided(ComparisonConfig(source=source, time=limit, seeds=seeds))
     with Pool() as pool:
         prepared = prepare(asked, after, pool, say, True, {})
         session = known(prepared, after, pool)
-        study = replace(session.study, folder=folder)
-        settings = every_setting(session)
-        jobs = {setting_key(s): [runs_of(session, s, seed) for seed in range(seeds)] for s in settings}
+        settings = every_setting(session)  # whose paces stay with those of the comparison
+        session.study = replace(session.study, folder=folder)
+        lengths = to_the_end(session, settings, seeds)
         fixed = [c for c in session.study.candidates if c.fixed]
         once = [job for c in fixed for job in session.runs.seed(Setting(c, 0.0), 0, 0.0)]
-        whole = [job for several in jobs.values() for each in several for job in each] + once
-        study = replace(study, jobs=whole)
-        study.save()
-        run_jobs(study, pool, whole, say)
-        study = won(session, study, settings, jobs, once)
-        study.save()
-        spent = sum(float((study.run_folder(job).record() or {}).get("wall_seconds", 0.0)) for job in whole)
-        return {"seconds": spent / len(pool.workers), "runs": len(whole), **compared_part(draw_report(folder))}
+        jobs: dict[str, list[list[Job]]] = {setting_key(setting): [] for setting in settings}
+        for seed in range(seeds):
+            for s in settings:
+                jobs[setting_key(s)].append(session.runs.seed(s, seed, lengths[s.candidate.name]))
+            whole = [job for several in jobs.values() for each in several for job in each] + once
+            run(session, whole)
+            study = won(session, session.study, settings, jobs, once)
+            study.save()
+            spent = sum(float((study.run_folder(job).record() or {}).get("wall_seconds", 0.0)) for job in whole)
+            counts = {"seconds": spent / len(pool.workers), "runs": len(whole), "seeds": seed + 1}
+            yield {**counts, **compared_part(draw_report(folder))}
+
+
+def to_the_end(session: Session, settings: list[Setting], seeds: int) -> dict[str, float]:
+    """Seconds of training of each candidate's runs: doubled while its usual setting gets better on the validation
+    split, and until the grid takes as long as it must."""
+    assert session.state.stages is not None
+    full, usual = session.state.stages.full, {s.candidate.name: s for s in reversed(settings)}  # the first of each
+    lengths, scores = dict.fromkeys(usual, LEAST * full), dict.fromkeys(usual, -math.inf)
+    growing = set(usual)
+    while growing:
+        tried = {name: session.runs.seed(usual[name], 0, lengths[name]) for name in sorted(growing)}
+        run(session, [job for several in tried.values() for job in several])
+        for name, several in tried.items():
+            score = mean_validation(session, several)
+            if score <= scores[name]:
+                lengths[name] = max(LEAST * full, lengths[name] / 2)
+            if score <= scores[name] or lengths[name] >= MOST * full:
+                growing.remove(name)
+            else:
+                scores[name], lengths[name] = score, 2 * lengths[name]
+        say(f"training to the end: {', '.join(f'{name} {length:.0f} s' for name, length in lengths.items())}")
+
+    def predicted() -> float:
+        jobs = [job for s in settings for job in session.runs.seed(s, 0, lengths[s.candidate.name])]
+        return seeds * sum(session.runs.predicted(job) for job in jobs) / session.workers
+
+    while predicted() < GRID * session.clock.total:
+        lengths = {name: 2 * length for name, length in lengths.items()}
+    return lengths
+
+
+def run(session: Session, jobs: list[Job]) -> None:
+    """Do what is not done yet."""
+    session.study = replace(session.study, jobs=jobs)
+    session.study.save()
+    run_jobs(session.study, session.pool, jobs, say)
+
+
+def mean_validation(session: Session, jobs: list[Job]) -> float:
+    return sum(session.validation(job) for job in jobs) / len(jobs)
 
 
 def known(prepared: Prepared, after: Path, pool: Pool) -> Session:
@@ -99,11 +148,6 @@ def every_setting(session: Session) -> list[Setting]:
     return [setting for setting in found if setting.size in session.state.paces]
 
 
-def runs_of(session: Session, setting: Setting, seed: int) -> list[Job]:
-    assert session.state.stages is not None
-    return session.runs.seed(setting, seed, session.state.stages.full)
-
-
 def setting_key(setting: Setting) -> str:
     return f"{setting.candidate.name} {setting.size} {setting.lr:g}"
 
@@ -112,11 +156,9 @@ def won(
     session: Session, study: Study, settings: list[Setting], jobs: dict[str, list[list[Job]]], once: list[Job]
 ) -> Study:
     """The study with the runs of the best setting of each candidate, by their mean on the validation split."""
-    looking = replace(session, study=study)
 
     def mean(setting: Setting) -> float:
-        scores = [looking.validation(job) for several in jobs[setting_key(setting)] for job in several]
-        return sum(scores) / len(scores)
+        return mean_validation(session, [job for several in jobs[setting_key(setting)] for job in several])
 
     best: dict[str, Setting] = {}
     for setting in settings:
@@ -143,24 +185,33 @@ def used(advice: str) -> str:
     return advice.removeprefix("Use ").partition(":")[0] if advice.startswith("Use ") else "none"
 
 
+def agree(first: str, second: str) -> str:
+    """Whether two advices are the same; where one advises nothing, there is nothing to agree on."""
+    if "none" in (used(first), used(second)):
+        return "no: no advice"
+    return "yes" if used(first) == used(second) else "no"
+
+
 def draw(records: dict[str, Any]) -> str:
     lines = [
         "# Is the advice worth its time?",
         "",
         "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate at every",
-        "size, rate and image side that may be tried, five seeds of each, all as long as the full runs of the",
-        "comparison, the best setting chosen on the validation split.",
+        "size, rate and image side that may be tried, five seeds of each, trained to the end (at least twice as long",
+        "as the full runs of the comparison, and longer while that raises the validation score), the best setting",
+        "chosen on the validation split.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",
         "",
-        "| source | T | advice after T | full grid | runs | advice of the full grid | the same |",
-        "|---|---|---|---|---|---|---|",
+        "| source | T | advice after T | full grid | runs | seeds | advice of the full grid | the same |",
+        "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
+    records = {name: record for name, record in records.items() if "grid" in record}
     for name, record in records.items():
         first, second = record["quick"], record["grid"]
         times = f"{second['seconds'] / 60:.0f} min ({second['seconds'] / first['seconds']:.1f} T)"
-        same = "yes" if used(first["advice"]) == used(second["advice"]) else "no"
         cells = [name, f"{first['seconds'] / 60:.1f} min", used(first["advice"]), times, f"{second['runs']:,}"]
-        lines.append("| " + " | ".join([*cells, used(second["advice"]), same]) + " |")
+        cells += [str(second["seeds"]), used(second["advice"]), agree(first["advice"], second["advice"])]
+        lines.append("| " + " | ".join(cells) + " |")
     for name, record in records.items():
         lines += ["", f"## {name}", "", f"- after T: {record['quick']['advice']}"]
         lines += [f"- full grid: {record['grid']['advice']}"]
@@ -181,10 +232,11 @@ def main() -> None:
     records = json.loads(file.read_text()) if file.is_file() else {}
     for source in asked.sources:
         name = source.rstrip("/").removesuffix("/images").rpartition("/")[2]
-        first = quick(source, asked.time, asked.work / name / "quick")
-        second = grid(source, asked.time, asked.work / name / "quick", asked.work / name / "grid", asked.seeds)
-        records[name] = {"quick": first, "grid": second}
-        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        place = asked.work / name
+        records[name] = {"quick": quick(source, asked.time, place / "quick")}
+        for found in grid(source, asked.time, place / "quick", place / "grid", asked.seeds):
+            records[name]["grid"] = found
+            file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     if records:
         (RESULTS / "advice.md").write_text(draw(records))
 

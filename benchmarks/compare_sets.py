@@ -1,9 +1,10 @@
 """`weft compare PATH` with no flags on real sets: when the first leaderboard is there, when it ends, what it answers.
 
-    python benchmarks/compare_sets.py DATA NAME … [--time 15m]     # one after the other; docs/results/compare.json
+    python benchmarks/compare_sets.py DATA [NAME …] [--time 15m]   # one after the other; docs/results/compare.json
     weft study draw                                                # docs/results/compare.md from that record
 
-DATA is a folder with the sets below. A set that has a record is compared again only if it is named.
+DATA is a folder with the sets below; Fashion-MNIST is Debian's dataset-fashion-mnist. Without names, all that have no
+record: a set that has one is compared again only if it is named.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+FASHION = "/usr/share/datasets/fashion-mnist"
 SETS = {
     "cifar10": "CIFAR-10",
     "oxford_pets_96": "Oxford Pets, 96 px",
     "sign_digits/images": "sign digits",
+    "fashion_mnist": "Fashion-MNIST",
     "sst2": "SST-2",
     "rotten_tomatoes": "Rotten Tomatoes",
     "imdb": "IMDB",
@@ -77,14 +80,17 @@ def compare(source: Path, limit: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("names", nargs="+", choices=list(SETS))
+    parser.add_argument("names", nargs="*", help=", ".join(SETS))
     parser.add_argument("--time", default="")
     asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in SETS]:
+        parser.error(f"there is no set {', '.join(unknown)}; choose from {', '.join(SETS)}")
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "compare.json"
     known = json.loads(file.read_text())["sets"] if file.is_file() else {}
-    for name in asked.names:
-        known[name] = {"title": SETS[name], **compare(asked.data / name, asked.time)}
+    for name in asked.names or [name for name in SETS if name not in known]:
+        source = Path(FASHION) if name == "fashion_mnist" else asked.data / name
+        known[name] = {"title": SETS[name], **compare(source, asked.time)}
         sets = {key: known[key] for key in SETS if key in known}
         file.write_text(json.dumps({**RECORD, "sets": sets}, indent=1, ensure_ascii=False) + "\n")
 

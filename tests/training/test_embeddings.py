@@ -18,9 +18,12 @@ from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
 from weft.networks.base.encoder import TrainedEncoder, folder_digest
 from weft.networks.config import EncoderConfig
+from weft.networks.registry import configured
+from weft.training.config import ReadingConfig, RunConfig
 from weft.training.embeddings import store as stores
-from weft.training.embeddings.batches import embedded_batches
-from weft.training.embeddings.store import of_one_length, vector_store
+from weft.training.embeddings.batches import embedded_batches, tokens_read
+from weft.training.embeddings.store import fitting_layers, of_one_length, vector_store
+from weft.training.run.inputs import read_source
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,36 @@ def test_batches_hold_the_examples_of_ordinary_ones(encoder: EncoderConfig) -> N
         expected = TrainedEncoder(encoder)(ids.inputs["x"], mask, ids.inputs["segments"])
         torch.testing.assert_close(vectors.inputs["x"][mask], expected[mask], atol=2e-3, rtol=1e-3)
         assert not vectors.inputs["x"][~mask].any()
+
+
+def test_only_the_rows_that_a_run_reads_are_embedded(encoder: EncoderConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of the training rows and few test rows: the others are not computed, and batches are the same."""
+    compute, read = stores.compute, []
+    monkeypatch.setattr(stores, "compute", lambda part, by: read.append(part) or compute(part, by))
+    reading = ReadingConfig(train_fraction=0.1, validation_rows=20, test_rows=30)
+    source = read_source(RunConfig(source=str(sentences()), reading=reading))
+    transform = TextTransform(tokenizer_of(Path(encoder.folder)), LENGTH)
+    found = embedded_batches(source, "test", transform, encoder, batch_size=8)
+    assert sum(len(part.lengths) for part in read) == source.count("train") + 20 + 30 < 150
+    assert sum(int(part.offsets[-1]) for part in read) == tokens_read(source, transform)
+    read.clear()
+    assert len(embedded_batches(source, "train", transform, encoder, batch_size=8)) > 0 and not read
+    for one, other in zip(found, batches(source, "test", 8, transform=transform), strict=True):
+        expected = TrainedEncoder(encoder)(other.inputs["x"], other.inputs["mask"], other.inputs["segments"])
+        real = other.inputs["mask"]
+        torch.testing.assert_close(one.inputs["x"][real], expected[real], atol=2e-3, rtol=1e-3)
+        assert torch.equal(one.targets, other.targets)
+
+
+def test_as_many_blocks_are_kept_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    cache.mkdir()
+    bert = configured("bert_tiny", depth=6, dim=100, heads=2)
+    for limit, layers in (("1000000", (1, 2, 3, 4, 5, 6)), ("500000", (2, 4, 6)), ("300000", (6,))):
+        monkeypatch.setenv("WEFT_CACHE_LIMIT", limit)
+        assert fitting_layers(bert, 400, "texts") == layers
+    monkeypatch.setenv("WEFT_CACHE_LIMIT", "100000")
+    with pytest.raises(WeftError, match="raise WEFT_CACHE_LIMIT"):
+        fitting_layers(bert, 4000, "texts")
 
 
 def test_more_than_the_cache_may_hold_is_refused(encoder: EncoderConfig, monkeypatch: pytest.MonkeyPatch) -> None:

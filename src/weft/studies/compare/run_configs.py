@@ -9,8 +9,8 @@ from weft.data.config import EMBEDDED, TransformConfig
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import short_run_rate
-from weft.training.config import DurationConfig, RunConfig, batch_for
-from weft.training.finetuning.config import USUAL_BATCH, FinetuneConfig
+from weft.training.config import DurationConfig, OptimisationConfig, RunConfig, batch_for
+from weft.training.finetuning.config import USUAL_BATCH, FinetuneConfig, ThawingConfig
 
 STEPS = 300  # at least: fewer do not tell networks apart
 EMBEDDED_STEPS = 200  # of the sources that come along: an answer to look at, soon
@@ -18,6 +18,7 @@ EPOCHS = 10
 BATCH, SMALLEST, BATCHES = 64, 4, 8  # examples of a batch, at most and at least; batches of an epoch at least
 EVALUATIONS, FEWEST_EVALUATIONS = 15, 4  # points of a run's curve on the validation split
 FINETUNING_RATE = 1e-4  # of AdamW on a trained network
+HEAD_RATE, HEAD_AVERAGE = 1e-3, 0.998  # of AdamW on a frozen encoder's embeddings, and the decay of its mean weights
 SHARES = (0.1, 0.3)  # of the training rows, besides all of them, in a learning curve
 
 
@@ -46,7 +47,8 @@ def run_config(
 
 
 def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: int) -> RunConfig:
-    """The configuration of a candidate that starts from a trained network: a probe, or all of it fine-tuned."""
+    """The configuration of a candidate that starts from a trained network: a probe, all of it fine-tuned, or a network
+    on its embeddings."""
     transform = TransformConfig(img_size=candidate.img_size, max_length=asked.transform.max_length)
     reading = replace(asked.reading, train_fraction=candidate.share)
     if candidate.fixed:
@@ -59,7 +61,7 @@ def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: 
             execution=asked.execution,
         )
     usual, size = FinetuneConfig(), asked.optimisation.batch_size or USUAL_BATCH
-    return FinetuneConfig(
+    config = FinetuneConfig(
         source=asked.source,
         start=candidate.start,
         seed=seed,
@@ -69,6 +71,18 @@ def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: 
         objective=asked.objective,
         duration=DurationConfig(steps=steps),
         execution=asked.execution,
+    )
+    return on_embeddings(config, candidate, size) if candidate.layers else config
+
+
+def on_embeddings(config: FinetuneConfig, candidate: Candidate, size: int) -> FinetuneConfig:
+    """The run with a network on the embeddings of the trained one, trained like any network from scratch."""
+    return replace(
+        config,
+        model=candidate.model,
+        network=candidate.network,
+        thawing=ThawingConfig(frozen=True, layers=candidate.layers),
+        optimisation=OptimisationConfig(batch_size=size, lr=HEAD_RATE, model_ema_decay=HEAD_AVERAGE),
     )
 
 

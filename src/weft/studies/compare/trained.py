@@ -1,6 +1,7 @@
 """Trained networks among the candidates: what is on this machine, at which image side, from how many rows.
 
-A probe reads the features of the frozen network once; all of it is fine-tuned where there is time for some steps.
+A probe reads the features of the frozen network once; all of it is fine-tuned where there is time for some steps. On
+the embeddings of texts stand networks that are trained like those from scratch.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from weft.training.storage.run_folder import RunFolder
 
 SIDES = (192, 128, 96)  # px that images are given to a network of ImageNet at, the largest that there is time for
 ENOUGH = 10_000  # training rows that should fit before images are enlarged further
+HEADS = {"gmlp": "gmlp_text_tiny", "tmlp": "tmlp_text_tiny", "amlp": "amlp_text_tiny"}
+"""Networks on the embeddings of a trained encoder, by what is added to its name."""
+HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
 LEAST = 64  # training rows below which a probe is left out for want of time
 CUT = ("split_seed", "test_fraction")  # what decides which rows are tested
 
@@ -37,6 +41,8 @@ class Probe:
     seconds: float
     each: float
     """seconds of one row"""
+    layers: tuple[int, ...] = ()
+    """of an encoder of texts, once their embeddings are computed"""
 
 
 def trained_probes(
@@ -140,3 +146,13 @@ def finetuned(probe: Candidate) -> Candidate:
     """The same network, all of it trained."""
     name = probe.name.removesuffix("+probe")
     return replace(probe, name=f"{name}+finetune", model=name)
+
+
+def heads(facts: Facts, probe: Probe) -> list[Candidate]:
+    """Networks on the embeddings of a trained encoder, from the rows that its probe learns from."""
+    candidate, changes = probe.candidate, {"drop_rate": HEAD_DROPOUT}
+    name = candidate.name.removesuffix("+probe")
+    return [
+        replace(candidate, name=f"{name}+{head}", model=model, network=changes, layers=probe.layers)
+        for head, model in (HEADS.items() if facts.modality == "text" else ())
+    ]

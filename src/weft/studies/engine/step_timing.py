@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float
 def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float, float]:
     """Seconds of a training step, and of evaluations on the validation and on the test split."""
     with trial_run(config, threads) as run:
-        step, each = median_step(run, duration), batch_seconds(run)
+        step, each = median_step(run, duration), batch_seconds(run, duration)
         tested = -(-len(data_of(config)[0].splits["test"]) // config.optimisation.batch)
         return step, each * len(run.validation or ()), each * tested
 
@@ -49,9 +50,10 @@ def memory_needed(config: AnyConfig, threads: int) -> int:
         return probe.predicted_memory(run)
 
 
-def batch_seconds(run: Run) -> float:
-    """Seconds of evaluating one batch; the first one pays for allocation."""
-    return min(probe.timed(lambda: probe.evaluate_once(run)) for _ in range(2))
+def batch_seconds(run: Run, within: float = math.inf) -> float:
+    """Seconds of evaluating one batch; the first one pays for allocation, and is enough where it takes too long."""
+    first = probe.timed(lambda: probe.evaluate_once(run))
+    return first if first > within else min(first, probe.timed(lambda: probe.evaluate_once(run)))
 
 
 @contextmanager
@@ -67,10 +69,10 @@ def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
 
 
 def median_step(run: Run, duration: float) -> float:
-    """Median over groups of steps, so that a moment's disturbance does not count."""
-    probe.mean_step(run, run.plan.precision, steps=1, skipped=1)
-    times: list[float] = []
+    """Median over groups of steps, so that a moment's disturbance does not count; where two steps take as long, the
+    second one."""
     started = time.perf_counter()
-    while time.perf_counter() - started < duration:
-        times.append(probe.mean_step(run, run.plan.precision, steps=4, skipped=1))
-    return float(np.median(times))
+    times = [probe.mean_step(run, run.plan.precision, steps=1, skipped=1)]
+    while (left := started + duration - time.perf_counter()) > 0:
+        times.append(probe.mean_step(run, run.plan.precision, steps=4, skipped=1, within=left))
+    return float(np.median(times[1:] or times))

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.studies.compare.candidates import Facts
 from weft.training.config import RunConfig
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
 
@@ -60,11 +62,34 @@ def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
     """Seconds that a trained network takes for the features of one row."""
     import torch
 
+    from weft.data.open.splits import MemorySplit
     from weft.studies.engine.data_facts import source_of
     from weft.training.features.baseline import seconds_per_row
 
     torch.set_num_threads(threads)
-    return seconds_per_row(config, start, source_of(config.source, config.reading))
+    source = source_of(config.source, config.reading)
+    if not isinstance(source.splits["train"], MemorySplit):
+        raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
+    return seconds_per_row(config, start, source)
+
+
+def embed(config: FinetuneConfig, threads: int) -> tuple[int, ...]:
+    """Keep the embeddings of all texts that runs on the network which `config` starts from will read; of which blocks
+    they are."""
+    import torch
+
+    from weft.studies.engine.data_facts import data_of
+    from weft.training.finetuning.prepare import embed_rows
+
+    torch.set_num_threads(threads)
+    return embed_rows(config, data_of(config)[0])
+
+
+def weights_digest(start: str) -> str:
+    """What tells a trained network from others: a digest of its weights and, where there is one, of its tokenizer."""
+    from weft.training.finetuning.start import read_start
+
+    return read_start(start).fingerprint
 
 
 def baseline_seconds(config: RunConfig, threads: int) -> float:
@@ -166,6 +191,8 @@ WORDS: dict[Callable[..., Any], str] = {
     pace: "timing a step",
     memory_needed: "predicting the memory of a run",
     feature_seconds: "trying a trained network",
+    weights_digest: "reading a trained network",
+    embed: "embedding texts",
     baseline_seconds: "trying the classical baseline",
     image_side: "looking at the images",
     decoding_seconds: "looking at the images",

@@ -40,6 +40,7 @@ def measure_inference(path: Path) -> Inference:
     """Examples a second on one thread in batches of 64, seconds for one, tokens of a text; kept in the folder."""
     import torch
 
+    from weft.data.batch.loader import batches
     from weft.data.transform.transforms import TextTransform
     from weft.studies.engine.data_facts import data_of
     from weft.training.inference.network_folder import read_network
@@ -55,8 +56,8 @@ def measure_inference(path: Path) -> Inference:
     torch.set_num_threads(1)
     inputs = open_inputs(config, path, (source, transform))
     transform = inputs.transform
-    batch = inputs.batches("test")[0]
-    batch_inputs = {name: value[:64] for name, value in batch.inputs.items()}
+    batch = batches(source, "test", 64, transform=transform)[0]  # ids also where a frozen encoder stands below
+    batch_inputs = dict(batch.inputs)
     one = {name: value[:1] for name, value in batch.inputs.items()}
     with torch.no_grad():
         seconds = median_seconds(lambda: network(**batch_inputs), 5)

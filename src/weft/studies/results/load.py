@@ -66,10 +66,12 @@ def collect(folder: Path) -> Collection:
 def of_study(folder: Path, study: dict[str, Any]) -> Collection:
     problems: list[str] = []
     results = []
+    weights = {candidate["name"]: candidate["weights"] for candidate in study["candidates"]}
     for run in study["runs"]:
         path = folder / "runs" / run["name"]
         result = Result(run["candidate"], run["seed"], run["share"], path)
-        results.append(same_source(completed(result, folder, problems), study["facts"], problems))
+        found = same_source(completed(result, folder, problems), study["facts"], problems)
+        results.append(same_start(found, weights.get(run["candidate"], ""), problems))
     return Collection(study, [Candidate(**candidate) for candidate in study["candidates"]], results, problems)
 
 
@@ -102,6 +104,15 @@ def same_source(result: Result, facts: dict[str, Any], problems: list[str]) -> R
         return result
     problems.append(f"{result.path} read other data than the rest, as {facts['name']} was changed meanwhile: left out")
     return replace(result, record=None, predictions=None, reason=f"{facts['name']} was changed meanwhile")
+
+
+def same_start(result: Result, weights: str, problems: list[str]) -> Result:
+    """The result, or why it does not count: the trained network that it starts from was changed meanwhile."""
+    start = (result.record or {}).get("source", {}).get("start", {})
+    if not weights or not start or weights.startswith(start["digest"]):
+        return result
+    problems.append(f"{result.path} started from other weights than the rest, as {start['folder']} was changed")
+    return replace(result, record=None, predictions=None, reason=f"{start['folder']} was changed meanwhile")
 
 
 def read_record(path: Path) -> dict[str, Any]:

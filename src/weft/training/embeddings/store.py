@@ -6,6 +6,7 @@ or not at all, so a kill costs one part, and the next call goes on with the othe
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +22,12 @@ from weft.data.batch.token_batches import TokenStore
 from weft.data.read.cache import Cache, digest
 from weft.errors import WeftError
 from weft.networks.base.encoder import TrainedEncoder
-from weft.networks.config import EncoderConfig
+from weft.networks.config import EncoderConfig, TextTokensConfig
 from weft.training.loop.display import duration
 
 VERSION = "1"  # raise it when the same encoder would give other embeddings
 PART = 2048  # texts of an entry: what a kill can cost
+KEPT = 0.5  # of what the cache may hold, and of what is free on its disk, for the embeddings of one source
 BATCH = 4096  # tokens that the encoder reads at a time: enough for full speed, few enough for any memory
 
 Index = NDArray[np.int64]
@@ -69,6 +71,28 @@ def vector_store(tokens: TokenStore, config: EncoderConfig, about: str, say: Say
         build = progress.watched(partial(built, part, encoder), first, len(part.lengths))
         parts.append(cache.get(part_key(part, config), f"embeddings of {about}, texts {first:,} on", build)["vectors"])
     return VectorStore(parts, tokens.offsets)
+
+
+def fitting_layers(encoder: TextTokensConfig, tokens: int, about: str) -> tuple[int, ...]:
+    """The blocks of an encoder whose outputs for so many tokens are kept: all, or as many as there is room for, evenly
+    spaced and with the last."""
+    cache = Cache()
+    room = KEPT * min(cache.limit, shutil.disk_usage(cache.folder).free)
+    count = min(encoder.depth, int(room / (tokens * encoder.dim * 2)))
+    if count == 0:
+        raise WeftError(
+            f"the embeddings of {about} take {tokens * encoder.dim * 2 / 1e9:.1f} GB, and the cache has room for "
+            f"{room / 1e9:.1f} GB of them; raise WEFT_CACHE_LIMIT, or use a smaller --max-length"
+        )
+    return tuple(encoder.depth * number // count for number in range(1, count + 1))
+
+
+def only(tokens: TokenStore, rows: Index) -> TokenStore:
+    """The texts of these rows alone."""
+    if len(rows) == len(tokens.lengths):
+        return tokens
+    ids, segments = (np.concatenate(arrays) for arrays in zip(*tokens.rows(rows), strict=True))
+    return TokenStore(ids, segments, np.concatenate([[0], np.cumsum(tokens.lengths[rows])]))
 
 
 def cut(tokens: TokenStore, first: int, last: int) -> TokenStore:

@@ -11,19 +11,21 @@ import torch
 from torch import Tensor
 
 from weft.data.batch.loader import Batches, batches
-from weft.data.open.source import Source
+from weft.data.open.source import ROLES, Source
 from weft.data.transform.fit import cut_note
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
 from weft.networks.base.network import Network
-from weft.networks.config import CARRIED, MLPConfig, NetworkConfig
+from weft.networks.config import CARRIED, MLPConfig, NetworkConfig, TextTokensConfig
+from weft.networks.measure.cost import total_macs
 from weft.networks.registry import build
 from weft.nn.initialisation import seeded
 from weft.nn.norm import hold_statistics
 from weft.terminal import how_many
 from weft.training.config import DurationConfig, batch_for
-from weft.training.embeddings.batches import embedded_batches
+from weft.training.embeddings.batches import embedded_batches, tokens_read
 from weft.training.embeddings.carried import carry
+from weft.training.embeddings.store import fitting_layers
 from weft.training.features.linear import Scale, feature_batches, regression_kind, solvable, solved_head
 from weft.training.features.store import FrozenNetwork, features_of
 from weft.training.finetuning.config import (
@@ -35,6 +37,7 @@ from weft.training.finetuning.config import (
     USUAL_BATCH,
     USUAL_EPOCHS,
     FinetuneConfig,
+    ThawingConfig,
 )
 from weft.training.finetuning.layers import layered_groups
 from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, of_weights, size_network, transform_of
@@ -128,6 +131,15 @@ class FinetuneInputs(LabelledInputs):
             self.rows, name, self.transform, encoder,
             batch_size=optimisation.batch, seed=self.config.seed, rank=rank, world=world,
         ))  # fmt: skip
+
+    @property
+    def macs(self) -> int:
+        """With those of the encoder that it stands on: in use a text goes through both."""
+        if (encoder := encoder_of(self.network)) is None:
+            return super().macs
+        length = getattr(self.network, "max_length", 0)
+        below = self.start.network.replaced(num_classes=0, depth=max(encoder.layers), max_length=length)
+        return super().macs + total_macs(below)
 
     def save_transform(self, folder: Path) -> None:
         super().save_transform(folder)
@@ -223,6 +235,19 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     objective = objective_of(rows, config.objective)
     found = kind(config, source, transform, network, objective, tuple(reasons), added=added, start=start)
     return found.with_lessons()
+
+
+def embed_rows(config: FinetuneConfig, source: Source) -> tuple[int, ...]:
+    """Compute and keep the embeddings of all texts that runs on a frozen encoder will read; of which blocks they are,
+    as many as there is room for."""
+    inputs = open_finetuning(replace(config, thawing=ThawingConfig(frozen=True)), None, (source, None))
+    encoder, transform = inputs.start.network, inputs.transform
+    assert isinstance(encoder, TextTokensConfig) and isinstance(transform, TextTransform)
+    layers = fitting_layers(encoder, tokens_read(source, transform), source.name)
+    inputs = open_finetuning(replace(config, thawing=ThawingConfig(frozen=True, layers=layers)), None, (source, None))
+    for role in ROLES:
+        inputs.batches(role)
+    return layers
 
 
 def refuse_frozen(config: FinetuneConfig, network: NetworkConfig) -> None:

@@ -26,6 +26,7 @@ from weft.data.transform.transforms import TextTransform
 from weft.disk import write_bytes
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig, TextTokensConfig
+from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
 from weft.networks.weights.outline import fill
 from weft.training.inference.evaluate import require_there
@@ -80,6 +81,10 @@ class PretrainInputs:
     @property
     def transform(self) -> TextTransform:
         return TextTransform(self.tokenizer, self.config.transform.max_length)
+
+    @property
+    def macs(self) -> int:
+        return total_macs(self.network)
 
     @property
     def fingerprint(self) -> str:

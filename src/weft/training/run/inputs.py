@@ -24,6 +24,7 @@ from weft.disk import RUN
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.config import MLPConfig, NetworkConfig, SideMismatch
+from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, build, configured, list_models, named
 from weft.networks.vit import DistilledViT
 from weft.training.config import ObjectiveConfig, RunConfig
@@ -80,6 +81,10 @@ class RunInputs(Protocol):
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
         """The batches of train, validation or test."""
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of one example in use."""
 
     def save_transform(self, folder: Path) -> None:
         """Write what turns raw inputs into tensors, before the first step."""
@@ -163,6 +168,10 @@ class LabelledInputs:
                 workers=self.config.execution.workers,
             ),
         )
+
+    @property
+    def macs(self) -> int:
+        return total_macs(self.network)
 
     @property
     def judged_split(self) -> str:

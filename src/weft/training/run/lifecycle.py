@@ -18,7 +18,7 @@ from weft.data.read.cache import FILLING
 from weft.disk import missing_folders
 from weft.errors import WeftError
 from weft.machine import Lock
-from weft.networks.measure.cost import total_macs, total_parameters
+from weft.networks.measure.cost import total_parameters
 from weft.terminal import how_many
 from weft.training import metrics
 from weft.training.baseline import beside
@@ -348,7 +348,7 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
         "metrics": inputs.measure(outputs, targets),
         "source": inputs.described(),
         "parameters": sum(p.numel() for p in run.core.parameters()),
-        "multiply_adds": total_macs(inputs.network),
+        "multiply_adds": inputs.macs,
     }
     record = make_record(run, progress, folder.path, facts)
     if run.team.rank == 0:

@@ -67,6 +67,17 @@ def test_the_first_leaderboard_is_early_even_where_full_runs_are_long():
     assert stages is not None and sum(pace.seconds(stages.first) for pace in paces) / 2 <= 60.0
 
 
+def test_trials_are_as_long_as_full_runs_want_them_where_the_first_leaderboard_has_no_time():
+    paces = [FAST] * 8
+    early, late = lay_out(paces, room(900.0), 3, 6), lay_out(paces, room(900.0, -5.0), 3, 6)
+    assert early is not None and late is not None and late.first < 0.1 < early.first
+    assert (early.trial, early.retried) == (early.first, False) and (late.trial, late.retried) == (late.full / 4, True)
+    shorter = replace(late, first=late.trial)
+    again = work(paces, late, room(900.0)) - work(paces, shorter, room(900.0))
+    usual = FAST.seconds(late.trial, tested=False) + FAST.seconds(late.first) - FAST.seconds(late.trial)
+    assert again == pytest.approx(8 * usual), "the usual settings are tried, too"
+
+
 def test_first_runs_that_are_there_are_not_counted_again():
     paces, stages = [FAST] * 8, Stages(8.0, 32.0, 3, 3)
     begun = replace(room(900.0), begun=8.0)

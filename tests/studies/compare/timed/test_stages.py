@@ -6,12 +6,12 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from data.made import encoded
+from studies.compare.timed.midway import FAST, under_way
 from studies.fabricated import asked, facts, finish, make_study
 from weft.data.config import TransformConfig
 from weft.errors import WeftError, WorkFailed
@@ -20,14 +20,12 @@ from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, fitting_folds
 from weft.studies.compare.config import ComparisonConfig
-from weft.studies.compare.progress import unwatched
 from weft.studies.compare.timed import members, plan, sizes
 from weft.studies.compare.timed.clock import Clock, Gate, in_words
+from weft.studies.compare.timed.full_runs import fixed_in_time, without_late
 from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
-from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
-from weft.studies.compare.timed.stages import fixed_runs, without_late
 from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine.runner import Pool, run_jobs
@@ -37,8 +35,6 @@ from weft.studies.results.summary import draw_report
 from weft.training.config import ReadingConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
-
-FAST = Pace(0.01, 0.05, 0.1)
 
 
 def test_a_gate_lets_in_what_ends_in_time_and_learns_from_what_took_longer(tmp_path: Path):
@@ -85,18 +81,6 @@ def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
     with Pool(1) as pool:
         assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
     assert "time is up: mlp saved on the way" in said[-1] and not study.done(study.jobs[0])
-
-
-def under_way(left: float, slowness: float, folder: Path) -> Session:
-    """A comparison by time in its midst."""
-    clock = Clock(1000.0, 0.0, time.perf_counter() - (1000.0 - left - 15.0))
-    clock.ratios = [slowness]
-    study = replace(make_study(folder, {"mlp": 0.9}, seeds=1), candidates=[Candidate("mlp", "mlp", "mlp")] * 8)
-    question = ComparisonConfig(source="photos", time="1000s")
-    pool: Any = SimpleNamespace(workers=[None, None], threads=1)
-    session = Session(question, question, None, study, pool, State(), clock, lambda sentence: None, unwatched, print)
-    session.state.paces[session.usual(study.candidates[0]).size] = FAST
-    return session
 
 
 @pytest.mark.parametrize(
@@ -173,7 +157,7 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
 
     monkeypatch.setattr(Gate, "admits", admits)
     monkeypatch.setattr(Gate, "patience", lambda gate: 600.0)
-    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 0.4, 3, 2))
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 32.0, 3, 2))
     said: list[str] = []
     question = asked(
         models="mlp,resnet8_cifar", match="time", amount=None, time="1000s", steps=None, seeds=2, pretrained=False
@@ -247,13 +231,10 @@ def test_a_candidate_that_dies_while_it_is_timed_is_left_out_with_the_cause(tmp_
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["failed", "late"])
-def test_a_baseline_that_fails_is_missing_and_one_without_time_is_told(
-    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_baseline_that_fails_is_missing_and_one_without_time_is_told(late: bool, tmp_path: Path):
     session = under_way(900.0, 1.0, tmp_path)
-    baseline = Candidate("baseline", "hog+logistic", "baseline")
-    monkeypatch.setattr(Session, "run", lambda self, jobs, stage: jobs if late else [])
-    jobs = fixed_runs(session, [baseline])
+    session.study.candidates.append(Candidate("baseline", "hog+logistic", "classical"))
+    jobs = fixed_in_time(session, session.fixed(), {"baseline"} if late else set())
     assert bool(jobs) is not late
     assert [sentence for _, sentence in session.state.story] == (
         ["left out: baseline: there is no time for it; the same command with more --time"] if late else []

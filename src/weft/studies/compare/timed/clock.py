@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,6 +59,11 @@ class Gate:
         """Seconds until runs that are still under way are saved and left."""
         rest = self.clock.left() if self.end is None else min(self.clock.left(), self.end - self.clock.spent())
         return max(0.0, rest + LATE * self.clock.total)
+
+
+def as_duration(length: float) -> str:
+    """A time as an option takes it, rounded up: 90s, 12m."""
+    return f"{math.ceil(length)}s" if length < 120 else f"{math.ceil(length / 60)}m"
 
 
 def in_words(length: float) -> str:

@@ -28,16 +28,26 @@ class Stages:
     """A comparison laid out in time: lengths in seconds of training on a worker's threads."""
 
     first: float
-    """of the runs of the first leaderboard, and of the last trials"""
+    """of the runs of the first leaderboard"""
     full: float
     settings: int
     """of each candidate, the usual ones included, of which the best is chosen"""
     seeds: int
 
     @property
+    def trial(self) -> float:
+        """of the last trials: part of a full run, also where the first runs had to be shorter to be early"""
+        return max(self.first, self.full / SHORTER)
+
+    @property
     def short(self) -> float:
         """of the first trials"""
-        return self.first / SHORTER
+        return self.trial / SHORTER
+
+    @property
+    def retried(self) -> bool:
+        """Whether the usual settings have a trial of their own, since their first run was shorter than one."""
+        return self.trial > self.first
 
 
 @dataclass(frozen=True)
@@ -108,24 +118,25 @@ def work(paces: Iterable[Pace], stages: Stages, room: Room) -> float:
     """Seconds of all runs that are still to be done, one after the other."""
     return sum(
         (room.folds * pace.seconds(stages.first) if room.begun is None else 0.0)
-        + trial_seconds(pace, stages.settings, stages.first)
+        + trial_seconds(pace, stages)
         + room.folds * stages.seeds * room.shares * pace.seconds(stages.full)
         for pace in paces
     )
 
 
-def trial_seconds(pace: Pace, settings: int, first: float) -> float:
-    """Seconds that choosing among so many settings takes for one candidate."""
-    others = settings - 1
+def trial_seconds(pace: Pace, stages: Stages) -> float:
+    """Seconds that choosing among the settings takes for one candidate."""
+    others = stages.settings - 1
     kept = min(KEPT, others)
-    halving = others * pace.seconds(first / SHORTER, tested=False) if others > kept else 0.0
-    return halving + kept * pace.seconds(first, tested=False)
+    halving = others * pace.seconds(stages.short, tested=False) if others > kept else 0.0
+    usual = 1 if kept and stages.retried else 0
+    return halving + (kept + usual) * pace.seconds(stages.trial, tested=False)
 
 
 def path(paces: Iterable[Pace], stages: Stages, room: Room) -> float:
     """Seconds that no number of workers saves: the longest run of every round, one round after the other."""
     alone, trials = replace(stages, settings=1), 2 if stages.settings > 1 else 0
-    return max(work([pace], alone, replace(room, folds=1)) + trials * pace.seconds(stages.first) for pace in paces)
+    return max(work([pace], alone, replace(room, folds=1)) + trials * pace.seconds(stages.trial) for pace in paces)
 
 
 def first_length(paces: list[Pace], length: float, room: Room) -> float:

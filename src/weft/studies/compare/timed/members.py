@@ -3,40 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from weft.errors import WeftError, WorkFailed
+from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed.clock import in_words
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.pace import Pace
+from weft.studies.compare.timed.runs import GROWN
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import IN_RUNS
 from weft.studies.compare.timed.state import Setting
-from weft.studies.compare.trained import finetuned, trained_probes
+from weft.studies.compare.trained import Probe, finetuned, heads, trained_probes
 from weft.studies.engine import tasks
 from weft.training.config import seconds
 
-PROBING = 0.04  # of the time goes into timing steps, at most
+PROBING = 0.04  # of the time goes into timing steps, about; after that no further sizes are timed
+TIMING = 0.2  # of the time, after which candidates that have not been timed are left out
+LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
+REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
+EMBEDDING = 0.25  # of the time that is left may go into the embeddings of a trained network, at most
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 
 
 def add_probes(session: Session) -> None:
     """Set trained networks beside the others, each a linear probe with a candidate's share of the time.
 
-    Those that there was no time for are looked for again where there is more of it.
+    Those that there was no time for are looked for again where there is more of it; where there is twice as much, the
+    others are given more rows or larger images.
     """
     state, clock = session.state, session.clock
-    if state.probes is None or clock.total > state.total:
+    changed = forget_changed(session)
+    if state.probes is None or changed or clock.total > state.total:
         of_each = IN_RUNS * clock.total * session.workers / (len(session.learnt) + 2)
         within = min(PROBE_SHARE * clock.total, of_each)  # a probe is one run, on one worker
         if session.asked.time is None:
             within = seconds(session.asked.amount or "1s") * (session.asked.seeds + 1)
-        known = state.probes or []
-        here = {probe.candidate.start for probe in known}
-        found = trained_probes(session.of_trained, session.study.facts, session.pool, within, session.tell, here)
-        state.probes = [*known, *found]
+        anew = clock.total >= REFITTED * state.probed
+        here = set() if anew else {probe.candidate.start for probe in state.probes or []}
+        for found in trained_probes(session.of_trained, session.study.facts, session.pool, within, session.tell, here):
+            take_in(session, found)
+        state.probes, state.probed = state.probes or [], clock.total if anew else state.probed
         session.save()
     probes = [probe.candidate for probe in state.probes]
     session.study = replace(session.study, candidates=[*session.study.candidates, *probes])
@@ -46,10 +56,59 @@ def add_probes(session: Session) -> None:
         session.say(f"{probe.name}: a linear probe of a trained network, {rows}{side}")
 
 
+def take_in(session: Session, probe: Probe) -> None:
+    """One more probe, or one of more rows or larger images in the place of another; fine-tuning has as many rows."""
+    state, start = session.state, probe.candidate.start
+    known = {each.candidate.start: each for each in state.probes or []}
+    before = known[start].candidate if start in known else None
+    if before is not None and not is_more(probe.candidate, before):
+        return
+    weights = session.pool.first(tasks.weights_digest, start)
+    known[start] = replace(probe, candidate=replace(probe.candidate, weights=weights))
+    state.probes = list(known.values())
+    if before is not None and before.img_size == probe.candidate.img_size:  # a larger side was not tried
+        for name, setting in state.chosen.items():
+            if setting.candidate == finetuned(before):
+                state.chosen[name] = replace(setting, candidate=finetuned(known[start].candidate))
+
+
+def is_more(probe: Candidate, before: Candidate) -> bool:
+    """Whether a probe is worth to be fitted again: at a larger image side, or from many more rows."""
+    side, known = probe.img_size or 0, before.img_size or 0
+    return side > known or (side == known and probe.share >= GROWN * before.share)
+
+
+def forget_changed(session: Session) -> bool:
+    """Try trained networks anew whose weights are others than in an earlier session; whether there are any."""
+    state = session.state
+    changed = {probe.candidate.start for probe in state.probes or [] if is_changed(session, probe.candidate)}
+    for start in sorted(changed):
+        session.tell(f"{start} has changed since the last session: what was made of it is made anew")
+    names = {name for name, setting in state.chosen.items() if setting.candidate.start in changed}
+    if changed:
+        state.probes, state.probed = [each for each in state.probes or [] if each.candidate.start not in changed], 0.0
+    state.chosen = {name: setting for name, setting in state.chosen.items() if name not in names}
+    state.fitted = {name: candidate for name, candidate in state.fitted.items() if candidate.start not in changed}
+    state.tried = [(setting, length) for setting, length in state.tried if setting.candidate.start not in changed]
+    trials = [job for job in session.study.trials if job.candidate not in names]
+    session.study = replace(session.study, trials=trials)
+    return bool(changed)
+
+
+def is_changed(session: Session, candidate: Candidate) -> bool:
+    """Whether the network that a candidate starts from has other weights by now; what is gone cannot tell."""
+    try:
+        return session.pool.first(tasks.weights_digest, candidate.start) != candidate.weights
+    except WeftError:
+        return False
+
+
 def add_finetuned(session: Session, stages: Stages) -> None:
-    """The trained networks, all of their weights moving, where there is time for some steps."""
+    """The trained networks, all of their weights moving, and networks on the embeddings of texts, where there is time
+    for some steps."""
     settings = []
-    for probe in session.state.probes or []:
+    for number, probe in enumerate(session.state.probes or []):
+        settings += embedded(session, number, probe)
         setting = session.usual(finetuned(probe.candidate))
         expected = stages.full / (BACKWARD * FINETUNING_BATCH * probe.each)
         if setting.candidate.name in session.names:
@@ -72,6 +131,34 @@ def add_finetuned(session: Session, stages: Stages) -> None:
         session.add(setting.candidate)
 
 
+def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
+    """Networks on the embeddings of a trained encoder; these are computed first, once for all runs."""
+    facts = session.study.facts
+    wanted = [head for head in heads(facts, probe) if head.name not in session.names]
+    if wanted and not probe.layers:
+        names, took = ", ".join(head.name for head in wanted), embedding_seconds(session, probe)
+        if took * session.clock.slowness() > EMBEDDING * session.clock.left():
+            session.tell(f"left out: {names}: embeddings take {in_words(took)}; give more --time")
+            return []
+        rows = f"{round(probe.candidate.share * facts.rows):,} training rows"
+        session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
+        config = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows)
+        try:
+            layers = session.pool.first(tasks.embed, config, session.pool.cores)
+        except WeftError as error:
+            session.tell(f"left out: {names}: {error}")
+            return []
+        assert session.state.probes is not None
+        session.state.probes[number] = probe = replace(probe, layers=layers)
+        session.save()
+    return [session.usual(head) for head in heads(facts, probe) if head.name not in session.names]
+
+
+def embedding_seconds(session: Session, probe: Probe) -> float:
+    """What the embeddings of the rows of a probe take, with all cores for them."""
+    return probe.seconds / session.workers
+
+
 def time_baseline(session: Session) -> None:
     """How long the classical baseline takes, from a few rows, so that it takes no more than its share."""
     classical = [each for each in session.study.candidates if each.fixed and not each.start]
@@ -91,19 +178,26 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
     if not wanted:
         return
     duration = min(1.0, PROBING * session.clock.total * session.workers / len(wanted) / 2)
-    arguments = [
-        (run_config(session.asked, setting.candidate, 0, rows), session.pool.threads, duration)
-        for setting in wanted.values()
-    ]
     trouble: dict[str, WeftError] = {}
     usual = {session.usual(candidate).size for candidate in session.learnt}
-    for size, answer in zip(wanted, session.pool.each(tasks.pace, arguments), strict=True):
-        if isinstance(answer, WeftError):
-            session.tell(f"left out: {wanted[size].candidate.name}: {answer}")
-            if size in usual:
-                trouble[wanted[size].candidate.name] = answer
+    began, sizes = session.clock.spent(), sorted(wanted, key=lambda size: size not in usual)
+    for first in range(0, len(sizes), session.workers):
+        these = sizes[first : first + session.workers]
+        within = max(LEAST_TIMING, (TIMING if these[0] in usual else PROBING) * session.clock.total)
+        if session.asked.time is not None and session.clock.spent() - began > within:
+            answers: list[Any] = [WeftError("there is no time to time its steps; give more --time")] * len(these)
         else:
-            state.paces[size] = Pace(*answer)
+            configs = [run_config(session.asked, wanted[size].candidate, 0, rows) for size in these]
+            answers = session.pool.each(tasks.pace, [(each, session.pool.threads, duration) for each in configs])
+        for size, answer in zip(these, answers, strict=True):
+            name = wanted[size].candidate.name
+            if not isinstance(answer, WeftError):
+                state.paces[size] = Pace(*answer)
+                continue
+            other = size not in usual and name in session.names
+            session.tell(f"a setting of {name} is not tried: {answer}" if other else f"left out: {name}: {answer}")
+            if size in usual:
+                trouble[name] = answer
     session.save()
     leave_out(session, trouble)
 

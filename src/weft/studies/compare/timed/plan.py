@@ -5,65 +5,110 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from statistics import median
 
 from weft.errors import WeftError
 from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
-from weft.studies.compare.timed.clock import in_words
+from weft.studies.compare.timed.clock import as_duration, in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
+from weft.studies.compare.trained import heads
 from weft.studies.engine import tasks
+from weft.studies.engine.study import Job
 from weft.terminal import how_many
 from weft.training.config import seconds
 
 EARLY = 0.2  # of the time, within which the first leaderboard is there
+FIXED_EARLY = 0.5  # of that time may go into runs that no seed changes; others of them come later
 PASSES = 100  # epochs of a run, at most
 SETTINGS = 6  # of each candidate, by default
 DECODING = 0.05  # of the time may go into reading all images once more, at another side
 THOROUGH = 5  # seeds of what is called a thorough answer
+MOST_LATE = 0.5  # of the networks, whose full runs may be late, before the leaderboard stays that of short runs
 ROOMIER = 1.2  # times the least that would do, which is named where a time is too short
 
 
 def planned(session: Session) -> Stages:
     """The lengths of runs that fit into the time; refused where not even a step of each does.
 
-    For the same time they are as they were. With more time the settings that were chosen are kept, and runs get
-    longer, or there are more of them.
+    For the same time they are as they were, and where it is spent. With more time the settings that were chosen are
+    kept, and runs get longer, or there are more of them.
     """
     state, before = session.state, session.state.stages
     if before is not None and state.total == session.clock.total and session.asked.amount is None:
         return before
     stages = laid_out(session)
+    if stages is None:
+        if before is None or not state.chosen:
+            raise too_short(session)
+        tell_spent(session, before)
+        return before
     if before is not None and state.chosen:
         stages = replace(stages, first=before.first, full=max(stages.full, before.full), settings=before.settings)
-    state.stages, state.total = stages, session.clock.total
+    state.stages, state.total, state.adapted = stages, session.clock.total, False
     session.save()
     return stages
 
 
-def laid_out(session: Session) -> Stages:
-    """The longest runs that fit into what is left of the time."""
-    asked, state, clock = session.asked, session.state, session.clock
+def laid_out(session: Session) -> Stages | None:
+    """The longest runs that fit into what is left of the time; None where not even a step of each does."""
+    asked, state = session.asked, session.state
     settings = (SETTINGS if asked.trials is None else asked.trials) or 1
     if asked.amount is not None:
         full = seconds(asked.amount)
         return Stages(full / SHORTER, full, settings, asked.seeds)
     paces, probes = session.paces(), state.probes or []
-    reading = sum(probe.seconds for probe in probes) / session.workers if not state.chosen else 0.0
-    early = EARLY * clock.total - clock.spent() - reading
-    further = 0 if state.chosen else len(probes)
+    above = [head for probe in probes for head in heads(session.study.facts, probe)]
+    further = 0 if state.chosen else len(probes) + len(above)
     longer = [max(paces, key=lambda pace: pace.step)] * further  # as if they were fine-tuned, too
-    room = replace(room_in(session), left=clock.left() - reading, first_by=early)
-    stages = lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
-    if stages is None:
-        least = 2 * sum(pace.seconds(0.0) for pace in paces) / session.workers + clock.spent() + clock.reserve
-        several = f" of each of {len(paces)} candidates" if len(paces) > 1 else ""
-        raise WeftError(
-            f"--time {asked.time} is too short for a step{several}; give at least {in_words(ROOMIER * least)}"
-            f"{', or fewer --models' if several else ''}"
-        )
-    return stages
+    embedding = sum(probe.seconds for probe in probes) if above and not state.chosen else 0.0  # the same rows once more
+    fixed = session.predicted(job for jobs in early_fixed(session).values() for job in jobs)
+    room = room_in(session)
+    room = replace(
+        room,
+        left=room.left - embedding / session.workers,
+        first_by=until_early(session) - fixed / session.workers,
+    )
+    return lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
+
+
+def too_short(session: Session) -> WeftError:
+    """The sentence for a time in which not even a step of each candidate fits."""
+    paces = session.paces()
+    several = f" of each of {len(paces)} candidates" if len(paces) > 1 else ""
+    return WeftError(
+        f"--time {session.asked.time} is too short for a step{several}; give at least "
+        f"{in_words(ROOMIER * session.until(0.0, seeds=2))}{', or fewer --models' if several else ''}"
+    )
+
+
+def tell_spent(session: Session, before: Stages) -> None:
+    """That earlier sessions have used the time up, and with how much more there would be a further seed."""
+    more = as_duration(ROOMIER * session.until(before.full))
+    session.tell(f"{in_words(session.clock.spent())} are spent already: this is what there is; --time {more} goes on")
+
+
+def until_early(session: Session) -> float:
+    """Seconds until the first leaderboard is to be there, less what it takes to draw it."""
+    return EARLY * session.clock.total - session.clock.spent() - session.clock.reserve
+
+
+def early_fixed(session: Session) -> dict[str, list[Job]]:
+    """The runs for the first leaderboard that no seed changes, the shortest first: those that leave time for the runs
+    of networks. The others come with the full runs."""
+    every = session.fixed()
+    if session.asked.time is None:
+        return every
+    room = max(session.clock.reserve, until_early(session))
+    found: dict[str, list[Job]] = {}
+    taken = 0.0
+    for name, jobs in sorted(every.items(), key=lambda item: session.predicted(item[1])):
+        taken += session.predicted(jobs)
+        if max(taken / session.workers / FIXED_EARLY, *(session.predicted([job]) for job in jobs)) <= room:
+            found[name] = jobs
+    return found
 
 
 def room_in(session: Session) -> Room:
@@ -71,14 +116,19 @@ def room_in(session: Session) -> Room:
     longest = PASSES * session.epoch * max(pace.step for pace in session.paces())
     shares = 1 + len(SHARES) * session.asked.learning_curve
     begun = session.state.stages.first if session.state.stages and session.state.chosen else None
-    left = session.clock.left() / max(1.0, session.clock.slowness())
+    left = (session.clock.left() - session.pending() / session.workers) / max(1.0, session.clock.slowness())
     return Room(left, math.inf, session.workers, longest, shares, session.runs.folds, begun)
 
 
 def adapted(session: Session, stages: Stages) -> Stages:
-    """The stages with fewer settings, seeds or steps where the first runs took longer than was predicted."""
-    if session.asked.time is None:
+    """The stages with fewer settings, seeds or steps where the first runs took longer than was predicted.
+
+    Once a plan: after an interruption, trials that are done would be counted as if they were still to come.
+    """
+    if session.asked.time is None or session.state.adapted:
         return stages
+    session.state.adapted = True
+    session.save()
     room = replace(room_in(session), longest=stages.full, begun=stages.first)
     found = lay_out(session.paces(), room, stages.seeds, stages.settings)
     if found is None:
@@ -87,18 +137,28 @@ def adapted(session: Session, stages: Stages) -> Stages:
 
 
 def shortened(session: Session, stages: Stages) -> Stages:
-    """The stages with full runs that every candidate can make once in the time that is left."""
+    """The stages with full runs that every candidate can make once in the time that is left.
+
+    Where there is no such length, that at which most of them have one already, if there is; so what is finished stays
+    the leaderboard however often the command is repeated.
+    """
     if session.asked.time is None:
         return stages
     settings = [setting for name, setting in session.state.chosen.items() if name in session.names]
-    left = session.clock.left() * session.workers / max(1.0, session.clock.slowness())
+    left = max(0.0, session.clock.left()) * session.workers - session.pending()
+    left = max(0.0, left) / max(1.0, session.clock.slowness())
+    lengths = list(rungs(stages.full, stages.first))
 
-    def missing(full: float) -> float:
+    def missing(full: float) -> list[Job]:
         jobs = [job for setting in settings for job in session.runs.seed(setting, 0, full)]
-        return sum(session.runs.predicted(job) for job in jobs if not session.study.done(job))
+        return [job for job in jobs if not session.study.done(job)]
 
-    fitting = (full for full in rungs(stages.full, stages.first) if missing(full) <= left)
-    return changed(session, stages, replace(stages, full=next(fitting, stages.first)))
+    def late(full: float) -> float:
+        return len({job.candidate for job in missing(full)}) / len(settings)
+
+    fitting = (full for full in lengths if session.predicted(missing(full)) <= left)
+    mostly = (full for full in lengths if late(full) <= MOST_LATE)
+    return changed(session, stages, replace(stages, full=next(chain(fitting, mostly), stages.full)))
 
 
 def changed(session: Session, before: Stages, after: Stages) -> Stages:

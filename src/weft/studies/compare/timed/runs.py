@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.studies.compare.candidates import Facts
+from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.run_configs import run_config, with_fraction
 from weft.studies.compare.timed.state import Setting, State
@@ -12,6 +12,7 @@ from weft.studies.engine.study import Job
 
 BASELINE_SHARE = 0.12  # of the time may go into the classical baseline, on one worker; else it learns from fewer rows
 LEAST_ROWS = 200  # that it learns from however short the time
+GROWN = 1.5  # times the rows that it learnt from before, from which on it is fitted again
 
 
 class Runs:
@@ -36,16 +37,29 @@ class Runs:
         return found
 
     def fitted(self, setting: Setting) -> Job:
-        """The run of a candidate that no seed changes: a probe, or the baseline from as many rows as there is time."""
-        config = run_config(self.asked, setting.candidate, 0, self.facts.rows)
-        if setting.candidate.start:
-            return Job(setting.candidate.name, config, self.facts.fingerprint)
+        """The run of a candidate that no seed changes: a probe, or the baseline from its share of the rows."""
+        candidate = setting.candidate
+        config = run_config(self.asked, candidate, 0, self.facts.rows)
+        if candidate.start:
+            return Job(candidate.name, config, self.fingerprint(candidate))
+        share = candidate.share if candidate.share < 1 else self.share(candidate)
+        job = Job(candidate.name, with_fraction(config, share), self.facts.fingerprint)
+        self.lengths[job.name] = (self.state.baseline or 0.0) * share * self.facts.rows
+        return job
+
+    def share(self, candidate: Candidate) -> float:
+        """The rows that the baseline learns from: as many as there is time for, or those of before if they are nearly
+        as many."""
+        if self.asked.time is None:
+            return 1.0
         rows, each = self.facts.rows, self.state.baseline or 0.0
         affordable = BASELINE_SHARE * self.total / (each * self.folds) if each else rows
-        share = min(1.0, max(LEAST_ROWS, affordable) / rows) if self.asked.time is not None else 1.0
-        job = Job(setting.candidate.name, with_fraction(config, share), self.facts.fingerprint)
-        self.lengths[job.name] = each * share * rows
-        return job
+        share, before = min(1.0, max(LEAST_ROWS, affordable) / rows), self.state.fitted.get(candidate.name)
+        return before.share if before is not None and share < GROWN * before.share else share
+
+    def fingerprint(self, candidate: Candidate) -> str:
+        """Of all that a run reads: the data, and the weights that it starts from."""
+        return f"{self.facts.fingerprint}+{candidate.weights}" if candidate.weights else self.facts.fingerprint
 
     def trained(self, setting: Setting, seed: int, length: float, tested: bool = True, share: float = 1.0) -> Job:
         """A run of so many seconds of training; one that is not tested is a trial."""
@@ -57,7 +71,7 @@ class Runs:
             execution=replace(config.execution, eval_every=pace.interval(length)),
             objective=config.objective if tested else replace(config.objective, judged_on="validation"),
         )
-        job = Job(setting.candidate.name, with_fraction(config, share), self.facts.fingerprint)
+        job = Job(setting.candidate.name, with_fraction(config, share), self.fingerprint(setting.candidate))
         self.lengths[job.name] = pace.seconds(length, tested)
         return job
 

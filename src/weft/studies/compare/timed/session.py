@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from weft.errors import WeftError
@@ -46,6 +46,9 @@ class Session:
     def __post_init__(self) -> None:
         self.learnt = [candidate for candidate in self.study.candidates if not candidate.fixed]
         self.runs = Runs(self.asked, self.study.facts, self.state, self.clock.total)
+        self.clock.reserve = max(self.clock.reserve, self.state.reserve)
+        trials = [self.runs.trained(setting, 0, length, tested=False) for setting, length in self.state.tried]
+        self.study = replace(self.study, trials=trials, notes=self.state.notes)
 
     @property
     def workers(self) -> int:
@@ -69,6 +72,25 @@ class Session:
         settings = [self.state.chosen.get(candidate.name) or self.usual(candidate) for candidate in self.learnt]
         return [self.state.paces[setting.size] for setting in settings]
 
+    def fixed(self) -> dict[str, list[Job]]:
+        """The runs of candidates that no seed changes, by candidate."""
+        fixed = [candidate for candidate in self.study.candidates if candidate.fixed]
+        return {candidate.name: self.runs.seed(Setting(candidate, 0.0), 0, 0.0) for candidate in fixed}
+
+    def predicted(self, jobs: Iterable[Job]) -> float:
+        """Seconds of the runs among these that are still to be done, one after the other."""
+        return sum(self.runs.predicted(job) for job in jobs if not self.study.done(job))
+
+    def pending(self) -> float:
+        """Seconds of the runs that no seed changes, are still to be done, and will be: they end in time."""
+        jobs = [job for several in self.fixed().values() for job in several]
+        return self.predicted(job for job in jobs if self.asked.time is None or self.gate().admits(job))
+
+    def until(self, length: float, seeds: int = 1) -> float:
+        """Seconds from the beginning of all until a run of such a length of every network has ended, or several."""
+        runs = seeds * self.runs.folds * sum(pace.seconds(length) for pace in self.paces()) / self.workers
+        return runs + self.clock.spent() + self.clock.reserve
+
     def add(self, candidate: Candidate) -> None:
         """One more network that is trained."""
         self.learnt.append(candidate)
@@ -81,6 +103,10 @@ class Session:
         self.study = replace(self.study, candidates=left)
         if not self.learnt:
             raise WeftError("no candidate can be trained on these data here; the lines above say why")
+
+    def has_time(self) -> bool:
+        """Whether there is time to draw the report once more than at the end."""
+        return self.asked.time is None or self.clock.left() > self.clock.reserve
 
     def gate(self, within: float = 1.0) -> Gate:
         """Who decides whether a run ends in time, within a share of it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from weft.errors import WeftError
 from weft.studies.compare.candidates import PRESETS, Candidate, Facts, default_budget, make_candidates, resized_to
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import around, short_run_rate
-from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, run_config
+from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, HEAD_RATE, run_config
 from weft.studies.compare.timed.layout import ENOUGH, FEWEST_SEEDS
 from weft.studies.compare.timed.state import Setting, read_state
 from weft.studies.engine import tasks
@@ -50,15 +51,27 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
         made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [])
         macs = sorted(candidate.count["macs"] for candidate in made)
         if speed is None:
-            config = run_config(asked, made[-1], 0, facts.rows)
-            step = pool.first(tasks.step_seconds, config, pool.threads)
-            speed = made[-1].count["macs"] * config.optimisation.batch / step
+            speed = speed_of(asked, made, facts.rows, pool)
         length = full_length(asked, len(made) + 2 * asked.pretrained, len(pool.workers))
         if speed * length / (macs[len(macs) // 2] * (asked.optimisation.batch_size or BATCH)) >= ENOUGH:
             break
     state.amount = share * budget
     state.save(folder)
     return state.amount
+
+
+def speed_of(asked: ComparisonConfig, candidates: list[Candidate], rows: int, pool: Pool) -> float:
+    """Multiply-adds a second of the last candidate whose steps can be timed; others may die of it, or lack memory."""
+    trouble: list[WeftError] = []
+    for candidate in reversed(candidates):
+        config = run_config(asked, candidate, 0, rows)
+        try:
+            step = pool.first(tasks.step_seconds, config, pool.threads)
+        except WeftError as error:
+            trouble.append(error)
+            continue
+        return candidate.count["macs"] * config.optimisation.batch / step
+    raise trouble[-1]
 
 
 def full_length(asked: ComparisonConfig, networks: int, workers: int) -> float:
@@ -74,7 +87,7 @@ def full_length(asked: ComparisonConfig, networks: int, workers: int) -> float:
 
 def usual_setting(asked: ComparisonConfig, candidate: Candidate) -> Setting:
     if candidate.start:
-        return Setting(candidate, FINETUNING_RATE)
+        return Setting(candidate, HEAD_RATE if candidate.layers else FINETUNING_RATE)
     return Setting(candidate, asked.optimisation.lr or short_run_rate(asked.optimisation.opt))  # type: ignore[arg-type]
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
-from statistics import median
 
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.run_configs import SHARES
+from weft.studies.compare.timed.full_runs import full_runs, keep_fitted
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.members import add_finetuned, add_probes, measure_paces, time_baseline
-from weft.studies.compare.timed.plan import adapted, announce, planned, shortened
+from weft.studies.compare.timed.plan import adapted, announce, early_fixed, planned, shortened
 from weft.studies.compare.timed.session import Session
-from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.timed.trials import choose_settings
 from weft.studies.engine.study import Job, Study
 
 EARLY_END = 0.5  # of the time, after which a run for the first leaderboard is left
 MARGIN = 1.6  # of what mistakes and report took the first time, for the last
-MOST_SEEDS = 20
-MOST_LATE = 0.5  # of the networks, whose full runs may be late, before the leaderboard stays that of short runs
 
 
 def run_stages(session: Session) -> Study:
@@ -35,8 +30,10 @@ def run_stages(session: Session) -> Study:
     announce(session, stages)
     again = bool(session.state.chosen)  # then those alone are new that there was no time for before
     new = [candidate for candidate in session.learnt if candidate.name not in session.state.chosen]
-    if new:
-        first_runs(session, stages, new, again)
+    if new and again:
+        further_runs(session, stages, new)
+    elif new:
+        first_runs(session, stages, new)
     add_finetuned(session, stages)
     stages = stages if again else adapted(session, stages)
     if new := [candidate for candidate in session.learnt if candidate.name not in session.state.chosen]:
@@ -45,109 +42,44 @@ def run_stages(session: Session) -> Study:
     return session.study
 
 
-def first_runs(session: Session, stages: Stages, candidates: list[Candidate], again: bool) -> None:
-    """Every candidate once, in a short run: the first leaderboard, unless there is one of an earlier session."""
-    heaviest = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
-    settings = [session.usual(candidate) for candidate in heaviest]
-    settings += [Setting(candidate, 0.0) for candidate in session.study.candidates if candidate.fixed and not again]
-    jobs = [job for setting in settings for job in session.runs.seed(setting, 0, stages.first)]
+def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
+    """Every candidate once, in a short run: the first leaderboard. What would make it late is left for later."""
+    fixed = early_fixed(session)
+    later = [name for name in session.fixed() if name not in fixed]
+    jobs = [*short_runs(session, stages, candidates), *(job for several in fixed.values() for job in several)]
     jobs = sorted(jobs, key=lambda job: -session.runs.predicted(job))
-    if not again:
-        session.lead(jobs, stages.first)
-    left = {job.candidate for job in session.run(jobs, "first leaderboard", 1.0 if again else EARLY_END)}
-    for name in sorted(left):
-        session.tell(f"left out: {name}: there is no time for it")
-    if not again:
-        session.lead([job for job in jobs if job.candidate not in left], stages.first)
+    everyone = session.study.candidates
+    session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
+    session.lead(jobs, stages.first)
+    left = left_out(session, session.run(jobs, "first leaderboard", EARLY_END))
+    session.lead([job for job in jobs if job.candidate not in left], stages.first)
     session.without(left)
-    if again:
-        return
+    keep_fitted(session, fixed)
     began = time.perf_counter()
     session.finish(session.study)
     session.show_so_far()
     session.tell("first leaderboard: " + ", ".join(c.name for c in session.study.candidates))
+    session.study = replace(session.study, candidates=[c for c in everyone if c.name not in left])
     session.clock.reserve = max(session.clock.reserve, MARGIN * (time.perf_counter() - began))
+    session.state.reserve = session.clock.reserve
+    if later:
+        session.tell(f"with the full runs: {', '.join(later)}, for which that would have been late")
 
 
-def full_runs(session: Session, stages: Stages) -> None:
-    """The settings that won, seed by seed; then further seeds of all, at last of those that fit."""
-    chosen = {name: setting for name, setting in session.state.chosen.items() if name in session.names}
-    candidates = [chosen[c.name].candidate if c.name in chosen else c for c in session.study.candidates]
-    fixed = fixed_runs(session, candidates)
-    done: list[Job] = []
-    limited = session.asked.amount is not None or session.asked.learning_curve
-    for seed in range(session.asked.seeds if limited else MOST_SEEDS):
-        jobs = [
-            job for setting in in_order(session, chosen, seed) for job in session.runs.seed(setting, seed, stages.full)
-        ]
-        if seed >= stages.seeds and not any(admits(session, job) or session.study.done(job) for job in jobs):
-            break
-        left = session.run(jobs, f"seed {seed}")
-        late = {job.candidate for job in left}
-        done += [job for job in jobs if job.candidate not in late]
-        if seed == 0 and late:
-            candidates = without_late(session, candidates, late, len(chosen))
-            if not candidates:
-                return
-        session.study = replace(session.study, candidates=candidates)
-        if not left:
-            session.tell(f"seed {seed}: a full run of every candidate is there")
-        session.lead(done + fixed, stages.full)
-        if seed < stages.seeds:
-            session.show_so_far()
-        if left:
-            return
-    if session.asked.learning_curve:
-        learning_curve(session, stages, chosen, done + fixed)
+def further_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
+    """A short run of each candidate that there was no time for before; the leaderboard stays as it is."""
+    session.without(left_out(session, session.run(short_runs(session, stages, candidates), "further candidates")))
 
 
-def fixed_runs(session: Session, candidates: list[Candidate]) -> list[Job]:
-    """The runs of candidates that no seed changes; with more time they may learn from more rows.
-
-    Those that fail stay among them, so that the comparison lacks them in the end.
-    """
-    jobs = [job for c in candidates if c.fixed for job in session.runs.seed(Setting(c, 0.0), 0, 0.0)]
-    undone = any(not session.study.done(job) for job in jobs)
-    late = {job.candidate for job in session.run(jobs, "baselines")} if undone else set()
-    for name in sorted(late):
-        session.tell(f"left out: {name}: there is no time for it; the same command with more --time")
-    return [job for job in jobs if job.candidate not in late]
+def short_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> list[Job]:
+    """A run of each network at its usual settings, the heaviest first."""
+    heaviest = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
+    return [job for c in heaviest for job in session.runs.seed(session.usual(c), 0, stages.first)]
 
 
-def without_late(session: Session, candidates: list[Candidate], late: set[str], networks: int) -> list[Candidate]:
-    """Who stays on the leaderboard of full runs where some did not end in time; nobody where most did not."""
-    if len(late) > MOST_LATE * networks:
-        session.tell("time is up before every candidate has had a full run: the leaderboard is that of short runs")
-        return []
-    names = ", ".join(sorted(late))
-    session.tell(f"left out of the leaderboard: {names}: no time for a full run; the same command with more --time")
-    return [candidate for candidate in candidates if candidate.name not in late]
-
-
-def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting], whole: list[Job]) -> None:
-    """The same networks on parts of the rows."""
-    parts = [
-        job
-        for share in SHARES
-        for seed in range(stages.seeds)
-        for setting in chosen.values()
-        for job in session.runs.seed(setting, seed, stages.full, share)
-    ]
-    undone = {(job.candidate, job.seed) for job in session.run(parts, "learning curve")}
-    session.lead(whole + [job for job in parts if (job.candidate, job.seed) not in undone], stages.full)
-
-
-def admits(session: Session, job: Job) -> bool:
-    """Whether there is time for a run."""
-    return session.asked.time is None or session.gate().admits(job)
-
-
-def in_order(session: Session, chosen: dict[str, Setting], seed: int) -> list[Setting]:
-    """For the seeds that were planned all alike; later ones begin with the candidates that lead on validation."""
-    if seed == 0:
-        return sorted(chosen.values(), key=lambda setting: -setting.candidate.count.get("macs", 0))
-    scores: dict[str, list[float]] = {name: [] for name in chosen}
-    for job in session.study.jobs:
-        if job.candidate in scores:
-            scores[job.candidate].append(session.validation(job))
-    return sorted(chosen.values(), key=lambda s: -median(scores[s.candidate.name] or [-math.inf]))
+def left_out(session: Session, jobs: list[Job]) -> set[str]:
+    """The candidates of runs that there was no time for, each with a sentence."""
+    names = {job.candidate for job in jobs}
+    for name in sorted(names):
+        session.tell(f"left out: {name}: there is no time for it")
+    return names

@@ -22,19 +22,21 @@ def choose_settings(session: Session, stages: Stages, candidates: list[Candidate
     if any(len(settings) > KEPT for settings in others.values()):
         tried = run_trials(session, others, stages.short)
         others = {name: [setting for setting, _ in best_first(session, pairs)[:KEPT]] for name, pairs in tried.items()}
-    for candidate in candidates:
-        if candidate.start and others:  # a trained network has had no first run
-            others[candidate.name] = [*others.get(candidate.name, []), session.usual(candidate)]
-    last = run_trials(session, others, stages.first)
+    untried = {c.name: session.usual(c) for c in candidates if c.start or stages.retried}  # no first run as long
+    several = {name: [untried[name], *each] if name in untried and each else each for name, each in others.items()}
+    last = run_trials(session, several, stages.trial)
     for candidate in candidates:
         usual, entries = session.usual(candidate), last.get(candidate.name, [])
-        if not candidate.start:
+        if candidate.name not in untried:
             entries = [(usual, session.runs.seed(usual, 0, stages.first)[0]), *entries]
         best = best_first(session, entries)
         session.state.chosen[candidate.name] = best[0][0] if best else usual
-    session.save()
     if others:
         tell_choice(session, stages, candidates)
+    session.save()
+    if others and session.study.jobs and session.has_time():
+        session.study.save()
+        session.show_so_far()
 
 
 def settings_beside(session: Session, stages: Stages, candidates: list[Candidate]) -> dict[str, list[Setting]]:
@@ -54,10 +56,13 @@ def run_trials(session: Session, settings: dict[str, list[Setting]], length: flo
         name: [(setting, session.runs.trained(setting, 0, length, tested=False)) for setting in several]
         for name, several in settings.items()
     }
-    jobs = [job for pairs in tried.values() for _, job in pairs]
-    left = session.run(jobs, "settings") if jobs else []
-    trials = [*session.study.trials, *(job for job in jobs if job not in left)]
-    session.study = replace(session.study, trials=trials)
+    pairs = [pair for several in tried.values() for pair in several]
+    left = session.run([job for _, job in pairs], "settings") if pairs else []
+    known = {job.name for job in [*session.study.trials, *left]}
+    new = [(setting, job) for setting, job in pairs if job.name not in known]
+    session.study = replace(session.study, trials=[*session.study.trials, *(job for _, job in new)])
+    session.state.tried += [(setting, length) for setting, _ in new]
+    session.save()
     return tried
 
 
@@ -70,11 +75,12 @@ def tell_choice(session: Session, stages: Stages, candidates: list[Candidate]) -
     chosen = session.state.chosen
     told = ", ".join(f"{candidate.name} {in_words(chosen[candidate.name])}" for candidate in candidates)
     session.tell(f"settings chosen on validation: {told}")
-    note = f"up to {stages.settings} settings were tried for every candidate"
-    session.study = replace(session.study, notes=[note])
+    session.state.notes = [f"up to {stages.settings} settings were tried for every candidate"]
+    session.study = replace(session.study, notes=session.state.notes)
 
 
 def in_words(setting: Setting) -> str:
     candidate = setting.candidate
     side = f", {candidate.img_size} px" if candidate.img_size else ""
-    return f"at {setting.lr:g} with {candidate.count.get('params', 0):,} parameters{side}"
+    size = f" with {candidate.count['params']:,} parameters" if candidate.count else ""  # a trained network has its own
+    return f"at {setting.lr:g}{size}{side}"

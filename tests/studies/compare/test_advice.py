@@ -1,0 +1,47 @@
+"""What `benchmarks/advice.py` calls the end of training, and agreement."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+PLACE = Path(__file__).parents[3] / "benchmarks" / "advice.py"
+
+
+@pytest.fixture(scope="module")
+def advice() -> ModuleType:
+    found = importlib.util.spec_from_file_location("advice", PLACE)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_two_absent_advices_do_not_agree(advice: ModuleType):
+    assert advice.agree("Use mlp: the cheapest", "Use mlp: it is better") == "yes"
+    assert advice.agree("Use mlp: the cheapest", "Use vit: it is better") == "no"
+    assert advice.agree("No recommendation: all guess.", "") == "no: no advice"
+
+
+def test_runs_get_longer_while_that_helps_and_the_grid_takes_long_enough(
+    advice: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    """One candidate is best at 4 s, twice the least; the other gets better without end."""
+    scores = {"flat": {4.0: 0.8, 8.0: 0.9, 16.0: 0.85}, "steep": {4.0 * 2**n: 0.1 * n for n in range(5)}}
+    settings = [SimpleNamespace(candidate=SimpleNamespace(name=name)) for name in scores]
+    seed = lambda setting, seed, length: [(setting.candidate.name, length)]  # noqa: E731
+    session: Any = SimpleNamespace(
+        state=SimpleNamespace(stages=SimpleNamespace(full=2.0)),
+        runs=SimpleNamespace(seed=seed, predicted=lambda job: job[1]),
+        validation=lambda job: scores[job[0]][job[1]],
+        workers=2,
+        clock=SimpleNamespace(total=10.0),
+    )
+    monkeypatch.setattr(advice, "run", lambda session, jobs: None)
+    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 8.0, "steep": advice.MOST * 2.0}
+    session.clock.total = 30.0
+    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 16.0, "steep": advice.MOST * 4.0}

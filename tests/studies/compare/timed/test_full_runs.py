@@ -1,0 +1,198 @@
+"""Full runs of a comparison by time: baselines, learning curves, and what is said of what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from studies.compare.timed.midway import under_way
+from studies.fabricated import facts, finish
+from weft.errors import WeftError, WorkFailed
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.timed import full_runs as stage
+from weft.studies.compare.timed import members, sizes
+from weft.studies.compare.timed.full_runs import fixed_in_time, keep_fitted
+from weft.studies.compare.timed.layout import Stages
+from weft.studies.compare.timed.plan import early_fixed, room_in
+from weft.studies.compare.timed.runs import Runs
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.state import Setting
+from weft.studies.compare.timed.trials import choose_settings
+from weft.studies.engine import step_timing
+from weft.studies.engine.study import Job
+from weft.training.config import OptimisationConfig
+
+BASELINE = Candidate("hog+logistic", "hog+logistic", "classical")
+
+
+def with_baseline(folder: Path, each: float, left: float = 900.0) -> Session:
+    """A comparison with a baseline that takes so many seconds a row, of 1,295."""
+    session = under_way(left, 1.0, folder)
+    session.study = replace(session.study, candidates=[*session.study.candidates, BASELINE])
+    session.state.baseline = each
+    return session
+
+
+# ---- the classical baseline
+
+
+def test_a_baseline_is_fitted_again_from_many_more_rows_alone(tmp_path: Path):
+    session = with_baseline(tmp_path, 0.2)
+
+    def share(total: float) -> float:
+        (job,) = Runs(session.asked, facts(), session.state, total).seed(Setting(BASELINE, 0.0), 0, 0.0)
+        return job.config.reading.train_fraction
+
+    assert share(1000.0) == pytest.approx(0.463, abs=0.001) and share(1200.0) > share(1000.0)
+    session.state.fitted = {BASELINE.name: replace(BASELINE, share=0.463)}
+    assert share(500.0) == share(1000.0) == share(1200.0) == 0.463
+    assert share(2000.0) == pytest.approx(0.927, abs=0.001)
+
+
+def test_a_baseline_that_is_late_with_more_rows_stays_as_it_was(tmp_path: Path):
+    session = with_baseline(tmp_path, 0.2)
+    (known,) = session.fixed()[BASELINE.name]
+    finish(session.study, known, 0.8)
+    keep_fitted(session, session.fixed())
+    session.runs.total = 2000.0
+    (more,) = session.fixed()[BASELINE.name]
+    assert more.name != known.name
+    (found,) = fixed_in_time(session, session.fixed(), {BASELINE.name})[BASELINE.name]
+    assert found.name == known.name
+    assert "as before: there is no time for more" in session.state.story[-1][1]
+
+
+def test_runs_that_no_seed_changes_are_planned_for_and_a_long_one_comes_after_the_first_leaderboard(tmp_path: Path):
+    quick, slow = with_baseline(tmp_path, 0.01, left=980.0), with_baseline(tmp_path, 0.2, left=880.0)
+    assert list(early_fixed(quick)) == [BASELINE.name] and quick.pending() == pytest.approx(12.95)
+    assert early_fixed(slow) == {} and slow.pending() == pytest.approx(120.0)
+    assert room_in(slow).left == pytest.approx(880.0 - 60.0, abs=1.0)
+    assert with_baseline(tmp_path, 0.2, left=100.0).pending() == 0.0, "there is no time for it, so it takes none"
+
+
+# ---- learning curves
+
+
+def test_a_learning_curve_has_the_planned_seeds_and_loses_no_more_than_what_was_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = under_way(900.0, 1.0, tmp_path)
+    one = session.learnt[0]
+    session.learnt, session.study = [one], replace(session.study, candidates=[one])
+    session.asked = replace(session.asked, learning_curve=True, seeds=3)
+    session.state.chosen = {"mlp": session.usual(one)}
+    asked_for: list[tuple[int, float]] = []
+
+    def run(session: Session, jobs: list[Job], stage: str) -> list[Job]:
+        found = [(job.seed, job.config.reading.train_fraction) for job in jobs]
+        asked_for.extend(found)
+        return [job for job, point in zip(jobs, found, strict=True) if point in ((1, 1.0), (0, 0.1))]
+
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session: None)
+    stage.full_runs(session, Stages(4.0, 16.0, 1, 2))
+    assert asked_for == [(0, 1.0), (1, 1.0), (0, 0.1), (1, 0.1), (0, 0.3), (1, 0.3)]
+    there = [(job.seed, job.config.reading.train_fraction) for job in session.study.jobs]
+    assert there == [(0, 1.0), (1, 0.1), (0, 0.3), (1, 0.3)]
+
+
+# ---- further seeds, and trials
+
+
+@pytest.mark.parametrize(("left", "reports"), [(900.0, 3), (10.0, 1)])
+def test_the_report_is_drawn_anew_after_every_seed_while_there_is_time(
+    left: float, reports: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, drawn = under_way(left, 1.0, tmp_path), list[str]()
+    session.state.chosen = {"mlp": session.usual(session.learnt[0])}
+    monkeypatch.setattr(stage, "MOST_SEEDS", 3)
+    monkeypatch.setattr(Session, "run", lambda session, jobs, stage: [])
+    monkeypatch.setattr(Session, "show_so_far", lambda session: drawn.append(session.study.budget))
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 1))
+    assert len(session.study.jobs) == 3 and len(drawn) == reports
+
+
+@pytest.mark.parametrize("first", [0.0625, 4.0])
+def test_settings_are_tried_for_a_quarter_of_a_run_however_short_the_first_runs_were(
+    first: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = under_way(900.0, 1.0, tmp_path)
+    one = replace(session.learnt[0], count={"params": 50_000, "macs": 50_000})
+    session.learnt, session.study = [one], replace(session.study, candidates=[one], jobs=[])
+    monkeypatch.setattr(sizes, "other_sizes", lambda *_: [])
+    monkeypatch.setattr(Session, "run", lambda session, jobs, stage: [])
+    choose_settings(session, Stages(first, 16.0, 3, 2), [one])
+    usual = session.usual(one).lr
+    rates = [job.config.optimisation.lr for job in session.study.trials]
+    assert {job.config.duration.steps for job in session.study.trials} == {400}
+    assert (len(rates), usual in rates) == ((3, True) if first < 4.0 else (2, False))
+    assert session.state.chosen["mlp"].lr == usual, "where no trial has ended"
+    assert [length for _, length in session.state.tried] == [4.0] * len(rates)
+
+
+# ---- timing
+
+
+def test_a_size_that_cannot_be_timed_is_not_tried_and_its_candidate_stays(tmp_path: Path):
+    session = under_way(900.0, 1.0, tmp_path)
+    session.pool.each = lambda task, arguments: [WeftError("no memory")]  # type: ignore[method-assign]
+    smaller = replace(session.learnt[0], network={"depth": 1})
+    members.measure_paces(session, [session.usual(smaller)])
+    assert session.state.story[-1][1] == "a setting of mlp is not tried: no memory" and "mlp" in session.names
+
+
+def test_what_has_not_been_timed_within_its_share_of_the_time_is_left_out(tmp_path: Path):
+    session = under_way(900.0, 1.0, tmp_path)
+    session.learnt = [Candidate(name, "mlp", "mlp", {"depth": n}) for n, name in enumerate(["a", "b", "c", "d"])]
+    session.study = replace(session.study, candidates=session.learnt)
+
+    def each(task: object, arguments: list[Any]) -> list[Any]:
+        session.clock.before += 200.0
+        return [(0.01, 0.05, 0.1)] * len(arguments)
+
+    session.pool.each = each  # type: ignore[method-assign]
+    members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
+    assert session.names == {"a", "b"}
+    assert [sentence for _, sentence in session.state.story] == [
+        f"left out: {name}: there is no time to time its steps; give more --time" for name in ("c", "d")
+    ]
+
+
+@pytest.mark.parametrize(("each", "steps"), [(10.0, 2), (0.4, 3), (0.01, 100)])
+def test_timing_ends_with_the_step_that_takes_it_beyond_its_time(
+    each: float, steps: int, monkeypatch: pytest.MonkeyPatch
+):
+    now, done = [0.0], [0]
+
+    def mean_step(run: object, precision: str, steps: int, skipped: int, within: float = 1e9) -> float:
+        began = now[0]
+        for _ in range(steps + skipped):
+            now[0], done[0] = now[0] + each, done[0] + 1
+            if now[0] - began > within:
+                break
+        return each
+
+    monkeypatch.setattr(step_timing.probe, "mean_step", mean_step)
+    monkeypatch.setattr(step_timing.time, "perf_counter", lambda: now[0])
+    run: Any = SimpleNamespace(plan=SimpleNamespace(precision="float32"))
+    assert step_timing.median_step(run, 1.0) == each and done[0] == pytest.approx(steps, abs=1)
+
+
+def test_a_candidate_whose_steps_cannot_be_timed_does_not_stop_the_others():
+    slow, dead = Candidate("mlp", "mlp", "mlp", count={"macs": 1000}), Candidate("vit", "vit", "attention")
+
+    def first(task: object, config: Any, threads: int) -> float:
+        if config.model == "vit":
+            raise WorkFailed("timing a step failed: its process died")
+        return 0.5
+
+    pool: Any = SimpleNamespace(first=first, threads=1)
+    question = ComparisonConfig(source="photos", time="15m", optimisation=OptimisationConfig(batch_size=64))
+    assert sizes.speed_of(question, [slow, dead], 1000, pool) == 1000 * 64 / 0.5
+    with pytest.raises(WorkFailed, match="its process died"):
+        sizes.speed_of(question, [dead], 1000, pool)

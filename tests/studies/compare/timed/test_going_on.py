@@ -1,0 +1,259 @@
+"""A comparison by time that is repeated, given more or less time, or killed: what is there stays, and it goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from studies.compare.timed.midway import under_way
+from studies.fabricated import asked, facts, finish, make_study
+from weft.errors import WeftError
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.comparison import compare, folded
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.timed import full_runs, layout, members, plan
+from weft.studies.compare.timed.clock import Gate
+from weft.studies.compare.timed.layout import Stages
+from weft.studies.compare.timed.plan import adapted, planned, shortened
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.state import FILE, State, anew, judged_rows, question_of
+from weft.studies.compare.trained import Probe
+from weft.studies.engine.study import Study
+from weft.studies.results.load import collect
+from weft.training.config import ReadingConfig
+
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
+LAID_OUT = plan.laid_out
+QUESTION = asked(models="mlp", match="time", amount=None, time="1000s", steps=None, seeds=2, pretrained=False)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparisons of two seeds of short runs, which end however busy the machine is."""
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.25, 3, 2))
+    monkeypatch.setattr(layout, "WORTH", {1: (0.0, 0)})
+    monkeypatch.setattr(full_runs, "MOST_SEEDS", 2)
+
+
+def spend(folder: Path, **changes: Any) -> dict[str, Any]:
+    """As if nearly all of the time was over."""
+    kept: dict[str, Any] = json.loads((folder / FILE).read_text()) | {"spent": 999.0} | changes
+    (folder / FILE).write_text(json.dumps(kept))
+    return kept
+
+
+def names(study: Study) -> list[str]:
+    return sorted(job.name for job in study.jobs)
+
+
+def listed(folder: Path) -> list[str]:
+    return sorted(run["name"] for run in json.loads((folder / "study.json").read_text())["runs"])
+
+
+def test_the_same_time_and_less_of_it_leave_the_leaderboard_and_more_goes_on(
+    short: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    said: list[str] = []
+    first = compare(QUESTION, tmp_path, "weft compare", said.append)
+    assert sorted((r.candidate, r.seed, r.finished) for r in collect(tmp_path).results) == [
+        ("hog+logistic", 0, True), ("mlp", 0, True), ("mlp", 1, True)
+    ]  # fmt: skip
+    assert first.notes and len(first.trials) == 2 and any(line.startswith("so far: ") for line in said)
+    told = len(said)
+    monkeypatch.setattr(plan, "laid_out", LAID_OUT)
+    for length in ("1000s", "500s"):
+        stages = spend(tmp_path)["stages"]
+        again = compare(replace(QUESTION, time=length), tmp_path, "weft compare", said.append)
+        assert names(again) == names(first) == listed(tmp_path) and again.budget == first.budget
+        assert (again.notes, [job.name for job in again.trials]) == (first.notes, [j.name for j in first.trials])
+        assert json.loads((tmp_path / FILE).read_text())["stages"] == stages
+    assert not any(line.startswith("so far: ") for line in said[told:]), "nothing new is there to be shown"
+    assert sum("are spent already: this is what there is; --time" in sentence for sentence in said) == 1
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.5, 1, 2))
+    more = compare(replace(QUESTION, time="2000s"), tmp_path, "weft compare", said.append)
+    shared = set(names(more)) & set(names(first))
+    assert {name.split("-seed")[0] for name in shared} == {"hog+logistic"}, "longer runs beside the same baseline"
+    assert len(more.jobs) == 3 and more.budget == "0.5 s of training each"
+
+
+def test_the_short_leaderboard_of_a_session_stays_where_none_of_the_settings_had_a_full_run(
+    short: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    began: list[object] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "admits", lambda gate, job: not began.append(job) and len(began) <= 2)
+        patch.setattr(Gate, "patience", lambda gate: 600.0)
+        compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
+    before, kept = listed(tmp_path), json.loads((tmp_path / FILE).read_text())
+    for setting in kept["chosen"].values():
+        setting["lr"] *= 3  # as if a trial had won
+    spend(tmp_path, chosen=kept["chosen"])
+    again = compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
+    assert not again.jobs and listed(tmp_path) == before
+    assert all(result.finished for result in collect(tmp_path).results)
+
+
+class Killed(BaseException):
+    """What no part of a comparison handles."""
+
+
+def killed_at(words: str) -> Callable[[str], None]:
+    def say(sentence: str) -> None:
+        if words in sentence:
+            raise Killed
+
+    return say
+
+
+def test_a_comparison_that_was_killed_goes_on_with_its_plan_its_trials_and_its_settings(short: None, tmp_path: Path):
+    def finished() -> dict[str, int]:
+        return {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/record.json")}
+
+    with pytest.raises(Killed):
+        compare(QUESTION, tmp_path, "weft compare", killed_at("[1/2] mlp, rate"))
+    planned, trained = json.loads((tmp_path / FILE).read_text()), finished()
+    assert planned["adapted"] and not planned["chosen"] and planned["reserve"] > 0
+    with pytest.raises(Killed):
+        compare(QUESTION, tmp_path, "weft compare", killed_at("[1/1] mlp, seed 0"))
+    chosen = json.loads((tmp_path / FILE).read_text())
+    assert chosen["stages"] == planned["stages"] and chosen["spent"] > planned["spent"] and chosen["chosen"]
+    study = compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
+    assert len(study.trials) == 2 and study.notes == ["up to 3 settings were tried for every candidate"]
+    assert json.loads((tmp_path / FILE).read_text())["chosen"] == chosen["chosen"]
+    assert len(study.jobs) == 3 and all(result.finished for result in collect(tmp_path).results)
+    assert finished().items() >= trained.items(), "nothing is trained twice"
+
+
+@pytest.mark.parametrize("more", [-500.0, 1.0])
+def test_less_time_or_little_more_than_was_spent_keeps_the_plan(more: float, tmp_path: Path):
+    session, before = under_way(-5.0, 1.0, tmp_path), Stages(4.0, 16.0, 3, 2)
+    session.state.stages, session.state.total, session.clock.total = before, 1000.0, 1000.0 + more
+    with pytest.raises(WeftError, match="too short for a step of each of 8 candidates"):
+        planned(session)
+    session.state.chosen = {"mlp": session.usual(session.learnt[0])}
+    assert planned(session) == before == session.state.stages and session.state.total == 1000.0
+    told = r"16.* min are spent already: this is what there is; --time 2\dm goes on"
+    assert re.fullmatch(told, session.state.story[-1][1])
+
+
+def test_a_plan_is_held_against_the_first_runs_once(tmp_path: Path):
+    session = under_way(30.0, 1.0, tmp_path)
+    stages = Stages(4.0, 16.0, 6, 3)
+    first = adapted(session, stages)
+    assert first != stages and session.state.adapted
+    session.clock.before += 20.0
+    assert adapted(session, first) == first, "trials that are done do not count again"
+
+
+def test_full_runs_of_most_candidates_stay_where_there_is_no_time_for_the_others(tmp_path: Path):
+    session = under_way(-50.0, 1.0, tmp_path)
+    several = [Candidate(name, "mlp", "mlp") for name in ("mlp", "other", "third")]
+    session.learnt, session.study = several, replace(session.study, candidates=several)
+    session.state.chosen = {candidate.name: session.usual(candidate) for candidate in several}
+    stages = Stages(4.0, 16.0, 1, 2)
+    for name, length in (("mlp", 16.0), ("other", 16.0), ("mlp", 4.0)):
+        (job,) = session.runs.seed(session.state.chosen[name], 0, length)
+        finish(session.study, job, 0.9)
+    assert shortened(session, stages).full == 16.0
+    for length in (4.0, 16.0):
+        (job,) = session.runs.seed(session.state.chosen["third"], 0, length)
+        finish(session.study, job, 0.9)
+    assert shortened(session, stages).full == 16.0, "nothing is missing"
+
+
+# ---- what counts as the same question
+
+
+def test_limits_that_were_given_are_not_kept_for_another_command_and_ask_something_else(tmp_path: Path):
+    usual = ComparisonConfig(source="photos", time="15m")
+    given = replace(usual, reading=ReadingConfig(test_rows=100))
+    State(question_of(given, "f"), judged=(1000, 100)).save(tmp_path)
+    assert judged_rows(usual, tmp_path).reading.test_rows == 2500
+    assert question_of(judged_rows(usual, tmp_path), "f") == question_of(usual, "f") != question_of(given, "f")
+    assert "something else was asked" in anew(tmp_path, usual, "f") and not anew(tmp_path, given, "f")
+
+
+def test_other_folds_begin_anew_with_a_sentence_and_so_do_rows_that_cannot_be_cut(tmp_path: Path):
+    question = ComparisonConfig(source="photos", time="2m")
+    cut = replace(question, time="5m", reading=ReadingConfig(folds=5))
+    State(question_of(question, "f")).save(tmp_path)
+    assert "cut into 5 folds now" in anew(tmp_path, cut, "f") and not anew(tmp_path, question, "f")
+    State(question_of(cut, "f"), folds=5).save(tmp_path)
+    assert "no longer cut into folds" in anew(tmp_path, question, "f") and not anew(tmp_path / "new", cut, "f")
+
+    def refuse(task: object, config: object) -> None:
+        raise WeftError("a class has 3 rows")
+
+    said: list[str] = []
+    pool: Any = SimpleNamespace(first=refuse)
+    assert folded(question, facts(), 5, pool, said.append) == (question, facts())
+    assert said == ["no cross-validation: a class has 3 rows"]
+
+
+# ---- trained networks
+
+
+def probing(folder: Path, probe: Probe, weights: str = "w") -> Session:
+    """A comparison that knows a probe, fitted for 1000 s, and its fine-tuned network."""
+    session = under_way(900.0, 1.0, folder)
+    session.state.probes, session.state.probed, session.state.total = [probe], 1000.0, 1000.0
+    whole = replace(probe.candidate, name="enc+finetune", model="enc")
+    session.state.chosen = {"enc+finetune": session.usual(whole)}
+    session.state.fitted = {"enc+probe": probe.candidate}
+    session.pool.first = lambda task, start: weights  # type: ignore[method-assign, assignment]
+    return session
+
+
+def probe_of(share: float, side: int = 96) -> Probe:
+    return Probe(Candidate("enc+probe", "runs/enc+logistic", "hybrid", start="runs/enc", img_size=side, share=share,
+                           weights="w"), 10.0, 0.01)  # fmt: skip
+
+
+def test_other_weights_at_the_same_path_make_other_runs_and_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(members, "trained_probes", lambda *_: [probe_of(0.5)])
+    session = probing(tmp_path, probe_of(0.5))
+    members.add_probes(session)
+    (known,) = session.fixed()["enc+probe"]
+    assert session.state.chosen and not session.state.story
+    session = probing(tmp_path, probe_of(0.5), weights="other")
+    members.add_probes(session)
+    assert session.fixed()["enc+probe"][0].name != known.name
+    assert not session.state.chosen and not session.state.fitted
+    assert "runs/enc has changed since the last session" in session.state.story[0][1]
+
+
+@pytest.mark.parametrize(("total", "share", "known"), [(1500.0, 0.2, 0), (2000.0, 0.8, 0), (2000.0, 0.25, 1)])
+def test_probes_learn_from_more_rows_where_there_is_twice_the_time(
+    total: float, share: float, known: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = probing(tmp_path, probe_of(0.2))
+    session.clock.total = total
+    found = [] if total < 2000.0 else [probe_of(share)]
+    monkeypatch.setattr(members, "trained_probes", lambda *arguments: found)
+    members.add_probes(session)
+    expected = 0.2 if known else share
+    (probe,) = session.state.probes or []
+    assert probe.candidate.share == expected and session.state.chosen["enc+finetune"].candidate.share == expected
+    late = full_runs.fixed_in_time(session, session.fixed(), {"enc+probe"})
+    assert [job.config.reading.train_fraction for job in late["enc+probe"]] == [0.2], "what was learnt before stays"
+
+
+def test_runs_that_started_from_other_weights_than_the_rest_are_left_out(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=2)
+    replace(study, candidates=[replace(study.candidates[0], start="runs/enc", weights="aa+words")]).save()
+    for job, digest in zip(study.jobs, ("aa", "bb"), strict=True):
+        path = study.run_folder(job).path / "record.json"
+        record = json.loads(path.read_text())
+        record["source"]["start"] = {"folder": "runs/enc", "digest": digest}
+        path.write_text(json.dumps(record))
+    found = collect(tmp_path)
+    assert [result.finished for result in found.results] == [True, False]
+    assert "other weights than the rest, as runs/enc was changed" in found.problems[0]

@@ -1,0 +1,156 @@
+"""Networks on the embeddings of a trained encoder among the candidates of a comparison by time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from studies.fabricated import facts, make_study
+from training.encoders import LENGTH, make_encoder
+from training.runs import sentences
+from weft.data.config import TransformConfig
+from weft.errors import WeftError
+from weft.studies.compare import trained
+from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.comparison import compare
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.progress import unwatched
+from weft.studies.compare.run_configs import run_config
+from weft.studies.compare.timed import members, plan
+from weft.studies.compare.timed.clock import Clock
+from weft.studies.compare.timed.full_runs import learning_curve
+from weft.studies.compare.timed.layout import Stages
+from weft.studies.compare.timed.members import embedded
+from weft.studies.compare.timed.pace import Pace
+from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.state import State
+from weft.studies.compare.trained import HEADS, Probe, heads
+from weft.studies.engine import tasks
+from weft.studies.results.load import collect
+from weft.studies.results.summary import draw_report
+from weft.training.config import ReadingConfig, RunConfig
+from weft.training.finetuning.config import FinetuneConfig
+
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
+PROBE = Probe(Candidate("encoder+probe", "encoder+logistic", "hybrid", start="encoder", share=0.5), 60.0, 0.1)
+TEXTS = replace(facts(), modality="text")
+
+
+def session_of(folder: Path, answer: Any = (1, 2), left: float = 900.0, modality: str = "text") -> Session:
+    """A comparison of one network and one probe, whose worker answers what it is asked for."""
+
+    def first(task: object, config: FinetuneConfig, threads: int) -> Any:
+        assert config.start == "encoder" and config.reading.train_fraction == 0.5 and threads == 2
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    study = make_study(folder, {"gmlp": 0.9}, seeds=1)
+    study = replace(study, facts=replace(facts(), modality=modality), candidates=[Candidate("gmlp", "mlp", "mlp")])
+    question = ComparisonConfig(source="photos", time="1000s")
+    pool: Any = SimpleNamespace(workers=[None, None], threads=1, cores=2, first=first)
+    clock, state = Clock(1000.0, 0.0, time.perf_counter() - (985.0 - left)), State(probes=[PROBE])
+    session = Session(question, question, None, study, pool, state, clock, lambda sentence: None, unwatched, print)
+    session.state.paces[session.usual(study.candidates[0]).size] = Pace(0.01, 0.05, 0.1)
+    return session
+
+
+def test_embeddings_are_computed_once_and_kept_in_mind(tmp_path: Path):
+    session = session_of(tmp_path)
+    found = [setting.candidate for setting in embedded(session, 0, PROBE)]
+    assert [candidate.name for candidate in found] == ["encoder+gmlp", "encoder+tmlp", "encoder+amlp"]
+    assert all(candidate.layers == (1, 2) and candidate.share == 0.5 for candidate in found)
+    assert session.state.probes == [replace(PROBE, layers=(1, 2))] and "about 30 s" in session.state.story[-1][1]
+    session.pool = SimpleNamespace(first=lambda *_: pytest.fail("they are there"))  # type: ignore[assignment]
+    assert len(embedded(session, 0, session.state.probes[0])) == 3
+    session.add(found[1])
+    assert [s.candidate.name for s in embedded(session, 0, session.state.probes[0])] == ["encoder+gmlp", "encoder+amlp"]
+
+
+def test_what_there_is_no_time_for_or_cannot_be_is_left_out_with_a_note(tmp_path: Path):
+    session = session_of(tmp_path / "late", left=100.0)
+    assert embedded(session, 0, PROBE) == []
+    assert "embeddings take 30 s; give more --time" in session.state.story[-1][1]
+    session = session_of(tmp_path / "odd", WeftError("--frozen needs an encoder such as BERT"))
+    assert embedded(session, 0, PROBE) == []
+    assert session.state.story[-1][1].startswith("left out: encoder+gmlp, encoder+tmlp, encoder+amlp: --frozen needs")
+    assert embedded(session_of(tmp_path / "photos", modality="image"), 0, PROBE) == []
+
+
+def test_the_plan_has_room_for_embeddings_and_what_stands_on_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    found = []
+    monkeypatch.setattr(plan, "lay_out", lambda paces, room, *_: found.append((len(paces), room.left)) or "stages")
+    for name in ("image", "text"):
+        plan.laid_out(session_of(tmp_path / name, modality=name))
+    (images, left), (texts, less) = found
+    assert (images, texts) == (1 + 1, 1 + 1 + len(HEADS)) and less == pytest.approx(left - 30, abs=1)
+
+
+def test_a_network_on_embeddings_is_trained_as_worked_best(tmp_path: Path):
+    head = heads(TEXTS, replace(PROBE, layers=(1, 2, 3)))[2]
+    config = run_config(ComparisonConfig(source="texts"), head, 0, 1000, 50)
+    assert isinstance(config, FinetuneConfig) and config.thawing.frozen and config.thawing.layers == (1, 2, 3)
+    assert (config.model, config.network) == ("amlp_text_tiny", {"drop_rate": 0.3})
+    optimisation = config.optimisation
+    assert (optimisation.lr, optimisation.weight_decay, optimisation.model_ema_decay) == (1e-3, 0.05, 0.998)
+    assert config.reading.train_fraction == 0.5 and config.duration.steps == 50
+
+
+def test_networks_on_embeddings_stand_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(trained, "HEADS", {"tmlp": HEADS["tmlp"]})
+    monkeypatch.setattr(members, "FINETUNING_STEPS", 1)
+    monkeypatch.setattr(members, "BACKWARD", 1e9)  # which leaves the fine-tuned network out
+    monkeypatch.setattr(members, "seconds", lambda text: 1000.0)  # for features, however busy the machine is
+    encoder, texts = make_encoder(tmp_path / "encoder"), tmp_path / "texts"
+    texts.mkdir()
+    head, *lines = sentences().read_text().splitlines()
+    for name, rows in (("train", lines[:200]), ("test", lines[200:260])):
+        (texts / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
+    question = ComparisonConfig(
+        source=str(texts), models="conv_text", match="time", amount="0.1s", seeds=1, trials=1, controls=False,
+        baseline=False, pretrained=False, start=(str(encoder),), jobs=1, transform=TransformConfig(max_length=LENGTH),
+    )  # fmt: skip
+    said: list[str] = []
+    study = compare(question, tmp_path / "out", "weft compare", said.append)
+    names = {candidate.name for candidate in study.candidates}
+    assert names == {"conv_text", "encoder+probe", "encoder+tmlp"}, said
+    results = {result.candidate: result for result in collect(tmp_path / "out").results}
+    assert all(results[name].finished for name in names)
+    record = results["encoder+tmlp"].record or {}
+    assert record["config"]["thawing"]["layers"] == [1, 2, 3] and record["config"]["network"] == {"drop_rate": 0.3}
+    probed = results["encoder+probe"].record or {}
+    assert record["multiply_adds"] > probed["multiply_adds"], "a text goes through the encoder, too"
+    summary = draw_report(tmp_path / "out")
+    row = next(row for row in summary["rows"] if row["name"] == "encoder+tmlp")
+    assert "--frozen --layers 1 2 3" in row["commands"][0] and row["speed"] and row["latency"]
+    assert summary["verdicts"][0]["question"] == "pre-training"
+    again = compare(question, tmp_path / "out", "weft compare", said.append)
+    assert [job.name for job in again.jobs] == [job.name for job in study.jobs]
+
+
+def test_a_streamed_source_is_not_probed(tmp_path: Path):
+    """Features are kept for rows in memory: told before a run of it fails."""
+    texts = ["red day", "blue night", "red sun", "blue moon"] * 10
+    pq.write_table(pa.table({"text": texts, "label": ["r", "b"] * 20}), tmp_path / "train.parquet", row_group_size=8)
+    config = RunConfig(source=str(tmp_path), reading=ReadingConfig(stream=True))
+    with pytest.raises(WeftError, match=r"is streamed.*raise --memory"):
+        tasks.feature_seconds(config, "encoder", 1)
+
+
+def test_a_learning_curve_leaves_alone_what_learns_from_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, shares = session_of(tmp_path), []
+    own, head = session.learnt[0], heads(TEXTS, replace(PROBE, layers=(1,)))[0]
+    chosen = {candidate.name: session.usual(candidate) for candidate in (own, replace(head, share=0.2))}
+    seed = lambda setting, seed, full, share: shares.append((setting.candidate.name, share)) or []  # noqa: E731
+    monkeypatch.setattr(session.runs, "seed", seed)
+    monkeypatch.setattr(session, "run", lambda jobs, stage: [])
+    learning_curve(session, Stages(1.0, 4.0, 1, 1), chosen, [])
+    assert shares == [("gmlp", 0.1), ("encoder+gmlp", 0.1), ("gmlp", 0.3)]
