@@ -76,13 +76,17 @@ def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
 def embed(config: FinetuneConfig, threads: int) -> tuple[int, ...]:
     """Keep the embeddings of all texts that runs on the network which `config` starts from will read; of which blocks
     they are."""
+    import io
+    from contextlib import redirect_stderr
+
     import torch
 
     from weft.studies.engine.data_facts import data_of
     from weft.training.finetuning.prepare import embed_rows
 
     torch.set_num_threads(threads)
-    return embed_rows(config, data_of(config)[0])
+    with redirect_stderr(io.StringIO()):  # how far it is would be drawn over the table of the study
+        return embed_rows(config, data_of(config)[0])
 
 
 def weights_digest(start: str) -> str:
