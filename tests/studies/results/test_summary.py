@@ -289,6 +289,16 @@ def test_no_better_than_a_guess_is_said_first_and_nothing_of_it_advised(tmp_path
     assert len(summary["guess_details"]) == 3
 
 
+def test_what_was_lucky_on_validation_alone_is_not_advised(tmp_path: Path):
+    """The best step was chosen on the validation rows; most runs do not keep on the test rows what it promised."""
+    make_study(tmp_path, {"mlp": 0.52, "vit_nano_p4_32": 0.9, "lenet5": 0.9}, classes=["no", "yes"], examples=200)
+    changed(tmp_path, learnt={"remark": ""})
+    summary = summarise(collect(tmp_path))
+    (said,) = summary["guesses"]
+    assert said.startswith("mlp (3 of 3 seeds, the first being 0): it has not been shown to have learnt anything")
+    assert "200 test rows" in said and "mlp" not in summary["recommendation"]
+
+
 def test_several_candidates_that_learnt_nothing_are_told_in_the_words_of_a_run():
     nothing, unsure = "it has not learnt anything: x", "it has not been shown to have learnt anything: y"
     told = {"mlp": {0: nothing, 1: nothing}, "lenet5": {0: nothing, 1: unsure}, "tf": {0: f"{GUESSING}, though: z"}}

@@ -19,6 +19,7 @@ import numpy as np
 from weft.disk import claim, write_bytes
 from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
+from weft.studies.results.answers import judge
 from weft.studies.results.error_examples import read_mistakes
 from weft.studies.results.folds import joined, of_record, runs_of, stuck
 from weft.studies.results.inference_speed import Inference, read_inference
@@ -70,7 +71,9 @@ def summarise(collection: Collection) -> dict[str, Any]:
     whole = [result for results in by_candidate.values() for result in results]
     problems = comparable(by_candidate)
     runs = {name: len(results) for name, results in by_candidate.items()}
-    told = said_of_runs(by_candidate, partial(remark, classes=facts["classes"]))
+    told = with_luck(
+        said_of_runs(by_candidate, partial(remark, classes=facts["classes"])), by_candidate, facts["classes"]
+    )
     guesses, overfitted = by_first(told, runs), by_first(said_of_runs(by_candidate, overfitted_of), runs)
     idle = by_first(said_of_runs(by_candidate, stuck), runs)
     problems = [*collection.problems, *problems, *idle.values(), *overfitted.values()]
@@ -215,6 +218,19 @@ def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], s
         for name, results in by_candidate.items()
     }
     return {name: told for name, told in found.items() if told}
+
+
+def with_luck(told: Told, by_candidate: dict[str, list[Result]], classes: list[str]) -> Told:
+    """The same, with what is said of candidates most of whose runs are no better than a guess on the test rows: the
+    validation rows, which chose the best step, may have been lucky."""
+    found = dict(told)
+    for name, results in by_candidate.items():
+        done = [result for result in results if result.finished]
+        judged = {one.seed: judge(one.predictions or {}, deciding(done) == "r2", classes) for one in done}
+        lucky = {seed: verdict.remark for seed, verdict in judged.items() if not verdict.learnt}
+        if 2 * len(lucky) > len(done):
+            found[name] = {**lucky, **told.get(name, {})}
+    return found
 
 
 def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
