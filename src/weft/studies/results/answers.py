@@ -58,5 +58,5 @@ def judge(predictions: Predictions, regression: bool, classes: Sequence[str] = (
     if found.learnt or len(counts) != 2:
         return found
     second = predictions["predicted"] == 1
-    chances = np.where(second, predictions["confidence"], 1 - predictions["confidence"])
-    return ranked(found, chances.astype(np.float64), predictions["target"])
+    chances = np.where(second, predictions["confidence"], 1 - predictions["confidence"]).astype(np.float64)
+    return ranked(found, chances, predictions["target"]) if np.isfinite(chances).all() else found
