@@ -14,11 +14,19 @@ from weft.training.storage.record import Predictions
 Counts = NDArray[np.int64]  # (true class, answer)
 
 
-def confusion(predictions: Predictions, classes: int = 0) -> Counts:
-    """How often each true class (down) got each answer (across)."""
+def confusion(predictions: Predictions, classes: int) -> Counts:
+    """How often each of so many true classes (down) got each answer (across)."""
     wanted, said = (predictions[name].astype(np.int64) for name in ("target", "predicted"))
-    size = max(classes, int(max(wanted.max(initial=0), said.max(initial=0))) + 1)
-    return np.bincount(wanted * size + said, minlength=size * size).reshape(size, size)
+    known = (wanted < classes) & (said < classes)
+    return np.bincount(wanted[known] * classes + said[known], minlength=classes**2).reshape(classes, classes)
+
+
+def occurring(predictions: Predictions) -> tuple[NDArray[np.int64], Counts]:
+    """The classes that occur or are answered, and how often each of them got each answer."""
+    both = np.stack([predictions[name].astype(np.int64) for name in ("target", "predicted")])
+    classes, codes = np.unique(both, return_inverse=True)
+    wanted, said = codes.reshape(both.shape)
+    return classes, confusion({"target": wanted, "predicted": said}, len(classes))
 
 
 def balanced_accuracy(counts: Counts) -> float:
@@ -38,7 +46,7 @@ def figures(predictions: Predictions, regression: bool) -> dict[str, Any]:
     if regression:
         error = predictions["predicted"].astype(np.float64) - predictions["target"]
         return {"mae": float(np.abs(error).mean()), "rmse": float(np.sqrt((error**2).mean()))}
-    counts = confusion(predictions)
+    _, counts = occurring(predictions)
     return {
         "accuracy": float(np.trace(counts) / counts.sum()),
         "chance": float(counts.sum(1).max() / counts.sum()),
@@ -53,9 +61,9 @@ def judge(predictions: Predictions, regression: bool, classes: Sequence[str] = (
     if regression:
         predicted, wanted = (predictions[name].astype(np.float64) for name in ("predicted", "target"))
         return judge_numbers(predicted, wanted, float(wanted.mean()), "test rows")
-    counts = confusion(predictions, len(classes))
-    found = judge_confusion(counts, classes)
-    if found.learnt or len(counts) != 2:
+    numbers, counts = occurring(predictions)
+    found = judge_confusion(counts, [classes[n] if n < len(classes) else f"class {n}" for n in numbers])
+    if found.learnt or max(len(classes), int(numbers.max(initial=0)) + 1) != 2:
         return found
     second = predictions["predicted"] == 1
     chances = np.where(second, predictions["confidence"], 1 - predictions["confidence"]).astype(np.float64)

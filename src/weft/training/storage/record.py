@@ -253,4 +253,11 @@ def read_predictions(folder: Path, names: Sequence[str] = NAMES) -> Predictions:
     shapes = [found[name].shape if name in found else () for name in names]
     if len(set(shapes)) != 1 or len(shapes[0]) != 1 or any(found[name].dtype.kind not in "if" for name in names):
         raise Damaged(f"{folder / FILE} does not hold {', '.join(names)} of each example; run `weft train` again")
+    if names is NAMES and found["target"].dtype.kind == "i" and not are_classes(found["predicted"], found["target"]):
+        raise Damaged(f"{folder / FILE} holds answers that are no classes; run `weft train` again")
     return found
+
+
+def are_classes(*values: NDArray[Any]) -> bool:
+    """Whether numbers can be those of classes, counted from 0."""
+    return all(each.dtype.kind == "i" and (not len(each) or each.min() >= 0) for each in values)
