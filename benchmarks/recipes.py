@@ -1,6 +1,6 @@
 """Keep the runs behind a recipe as evidence.
 
-    python benchmarks/recipes.py cifar10/mixer RUN … --note "what mattered"
+    python benchmarks/recipes.py cifar10/lenet RUN … --note "what mattered"
     weft study draw                  # docs/results/recipes.md and its charts, from what is kept
 
 A RUN is the folder of a finished run of that recipe, one a seed: `weft train SOURCE --recipe NAME --seed N`.

@@ -207,3 +207,9 @@ def test_a_run_of_no_given_length_ends_when_it_gets_no_better(start: Path) -> No
     assert open_finetuning(configure(start)).config.patience is None, "who counts steps decides"
     probe = open_finetuning(replace(configure(start, frozen=True), duration=DurationConfig()))
     assert (probe.config.patience, probe.objective.smoothing) == (None, 0), "a head on its own is regular already"
+
+
+def test_folds_share_the_features_of_all_rows_however_few_each_learns_from() -> None:
+    found = [thin(folds=3, fold=fold, train_fraction=0.3) for fold in (0, 1)]
+    rows = [store.used_rows(source, source.splits["train"]) for source in found]  # type: ignore[arg-type]
+    assert np.array_equal(*rows) and len(rows[0]) == 1797

@@ -119,6 +119,7 @@ def test_a_stopped_run_goes_on_where_its_source_lies_now(tmp_path: Path, monkeyp
 
 def test_an_encoder_is_linked_where_it_can_be_and_else_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_encoder(tmp_path / "bert")
+    (tmp_path / "bert" / "predictions.safetensors").write_bytes(b"of a run")
     (tmp_path / "run").mkdir()
     (tmp_path / "far").mkdir()
     carried.carry(tmp_path / "bert", tmp_path / "run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,19 @@ def test_where_the_data_lie_and_threads_do_not_matter_and_all_else_does(tmp_path
     after = replace(empty_like(before, tmp_path / "e9", tmp_path / "all"), jobs=[same, *others])
     take_over(after, after.jobs, lambda _: None)
     assert after.finished(same) and not any(after.finished(job) for job in others)
+
+
+def test_runs_on_trained_networks_are_taken_over_where_their_weights_are_the_same(tmp_path: Path) -> None:
+    before = stored(tmp_path / "all" / "e10")
+    for job in before.jobs:
+        file = before.run_folder(job).path / "record.json"
+        content = json.loads(file.read_text())
+        content["source"]["start"] = {"digest": "w" if job.seed else "other"}
+        file.write_text(json.dumps(content))
+    after = empty_like(before, tmp_path / "e9", tmp_path / "all")
+    after = replace(after, jobs=[replace(job, fingerprint=f"{job.fingerprint}+w+words") for job in after.jobs])
+    take_over(after, after.jobs, lambda _: None)
+    assert [after.finished(job) for job in after.jobs] == [bool(job.seed) for job in after.jobs]
 
 
 def test_without_a_folder_to_look_in_nothing_is_taken_over(tmp_path: Path) -> None:

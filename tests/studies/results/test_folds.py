@@ -15,7 +15,7 @@ from weft.studies.results.answers import balanced_accuracy, figures, judge, macr
 from weft.studies.results.folds import joined
 from weft.studies.results.load import collect
 from weft.studies.results.summary import summarise
-from weft.training.storage.record import read_predictions
+from weft.training.storage.record import read_predictions, write_predictions
 
 UNSURE = {"learnt": False, "remark": "it has not been shown to have learnt anything: 8 validation rows"}
 NOTHING = {"learnt": False, "remark": "it has not learnt anything: every answer to the 8 validation rows is 'no'"}
@@ -130,3 +130,14 @@ def test_probabilities_that_tell_two_classes_apart_are_seen_where_one_is_always_
     answers = {"target": target, "predicted": np.zeros(100, int), "confidence": 0.9 - 0.3 * target}
     found = judge(answers, False, ["no", "yes"])
     assert found.learnt and "no better than a guess, though" in found.remark and "'no'" in found.remark
+
+
+def test_folds_of_an_older_version_that_did_not_note_groups_are_put_together_without_them(tmp_path: Path):
+    study = make_folds(tmp_path, {"mlp": 0.9})
+    path = study.run_folder(study.jobs[0]).path
+    found = read_predictions(path)
+    write_predictions(path, {**found, "group": found["row"] // 10})
+    (result,) = joined(collect(tmp_path).results)
+    assert (
+        result.predictions is not None and "group" not in result.predictions and len(result.predictions["row"]) == 100
+    )

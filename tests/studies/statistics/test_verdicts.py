@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft.studies.statistics.rows import Rows
-from weft.studies.statistics.verdicts import JudgedCandidate, answer, questions, recommend
+from weft.studies.statistics.verdicts import JudgedCandidate, answer, apart, questions, recommend
 
 
 def candidate(
@@ -24,6 +24,17 @@ def test_a_clear_difference_is_claimed_with_its_interval():
     assert verdict.shown and not verdict.preliminary
     assert verdict.sentence.startswith("attention: +5.0 points over the best MLP at equal training time (vit against")
     assert "corrected 95 % interval 3." in verdict.sentence
+
+
+def test_groups_that_one_of_two_candidates_notes_hold_for_both():
+    groups = Rows(groups=np.arange(1000) // 100)
+    knows, other = candidate("vit", "attention", 0.95, rows=groups), candidate("mixer", "mlp", 0.90)
+    widths = [
+        apart(first, second).high - apart(first, second).low for first, second in ((knows, other), (other, knows))
+    ]
+    assert widths[0] == pytest.approx(widths[1]) and widths[0] > 2 * (
+        apart(other, other).high - apart(other, other).low
+    )
 
 
 def test_three_seeds_are_preliminary():

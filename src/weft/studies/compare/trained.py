@@ -121,16 +121,24 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
     judged = min(facts.rows, (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0))
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
+    if asked.reading.folds is not None:  # which read every row once
+        judged = whole(asked, facts) - facts.rows
     for side in sides(asked, facts):
         probe = replace(probe, img_size=side)
         each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
         rows = int(within / each) - judged
         if rows >= min(facts.rows, ENOUGH):
             break
-    if rows < min(LEAST, facts.rows):
+    if rows < min(LEAST if asked.reading.folds is None else facts.rows, facts.rows):
         return None
     share = min(1.0, rows / facts.rows)
     return Probe(replace(probe, share=share), each * (share * facts.rows + judged), each)
+
+
+def whole(asked: ComparisonConfig, facts: Facts) -> int:
+    """About how many rows all folds have together, of each of which `facts` has the training rows alone."""
+    folds = asked.reading.folds or 1
+    return int(facts.rows / (1 - 1 / folds) / (1 - asked.reading.val_fraction)) if folds > 1 else facts.rows
 
 
 def sides(asked: ComparisonConfig, facts: Facts) -> tuple[int | None, ...]:

@@ -34,8 +34,9 @@ def take_over(study: Study, jobs: Iterable[Job], say: Callable[[str], None]) -> 
     found = finished_below(study.reuse, study.folder.resolve())
     taken = []
     for job in wanted:
-        for run in found[job.fingerprint]:
-            if is_same(job, run) and is_made_on(study.processor, run):
+        data, _, weights = job.fingerprint.partition("+")
+        for run in found[data]:
+            if is_same(job, run) and started_from(run, weights) and is_made_on(study.processor, run):
                 copy_run(run.path, study.run_folder(job).path)
                 taken.append(run.path)
                 break
@@ -75,6 +76,12 @@ def is_same(job: Job, run: RunFolder) -> bool:
         return False
     asked = as_stored(job.config, stored)
     return written(deciding(stored, asked)) == written(asked)
+
+
+def started_from(run: RunFolder, weights: str) -> bool:
+    """Whether a run started from these weights, where any are named; a linear probe does not tell."""
+    digest = (run.sound_record() or {}).get("source", {}).get("start", {}).get("digest")
+    return not weights or (bool(digest) and weights.startswith(str(digest)))
 
 
 def is_made_on(processor: str, run: RunFolder) -> bool:

@@ -51,14 +51,11 @@ def of_folds(members: list[Result], folds: int, classes: Sequence[str] = ()) -> 
         first = (wanting or members)[0]
         why = first.reason or f"{folds - len(members)} of {folds} folds are missing"
         return replace(first, record=None, predictions=None, reason=why)
-    parts = [member.predictions for member in members]
-    rows = np.concatenate([part["row"] for part in parts])  # type: ignore[index]
-    order = np.argsort(rows, kind="stable")
-    whole: Predictions = {
-        name: np.concatenate([part[name] for part in parts])[order]  # type: ignore[index]
-        for name in parts[0]  # type: ignore[union-attr]
-    }
-    lengths = [len(part["row"]) for part in parts]  # type: ignore[index]
+    parts = [member.predictions or {} for member in members]
+    order = np.argsort(np.concatenate([part["row"] for part in parts]), kind="stable")
+    known = [name for name in parts[0] if all(name in part for part in parts)]  # older runs know less of their rows
+    whole: Predictions = {name: np.concatenate([part[name] for part in parts])[order] for name in known}
+    lengths = [len(part["row"]) for part in parts]
     whole["fold"] = np.repeat(np.arange(len(parts)), lengths)[order]
     first = replace(members[0], predictions=whole)
     return replace(first, record=as_one([member.record or {} for member in members], first, classes))

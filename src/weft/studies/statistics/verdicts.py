@@ -111,8 +111,8 @@ def questions(candidates: list[JudgedCandidate]) -> list[tuple[str, str, JudgedC
 
 def apart(first: JudgedCandidate, second: JudgedCandidate) -> Estimate:
     """The difference of two candidates."""
-    cut = first.rows.cut if first.rows.cut is not None else second.rows.cut
-    return difference(first.scores, second.scores, replace(first.rows, cut=cut))
+    known = {name: getattr(second.rows, name) for name in ("cut", "groups") if getattr(first.rows, name) is None}
+    return difference(first.scores, second.scores, replace(first.rows, **known))
 
 
 def answer(candidates: list[JudgedCandidate], unit: str, match: str) -> list[Verdict]:

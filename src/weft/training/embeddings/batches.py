@@ -80,8 +80,10 @@ def in_memory(source: Source, role: str) -> MemorySplit:
 
 def rows_read(source: Source, role: str) -> Index:
     """The rows of a split's table that a run reads, in order: all of them, unless it learns from or is judged by some
-    alone."""
+    alone. Folds of a cross-validation, which together have all, share them."""
     table = in_memory(source, role).table
+    if source.config.folds is not None:
+        return np.arange(len(table))
     splits = [source.splits[name] for name in (*ROLES, role)]
     several = [split.rows for split in splits if isinstance(split, MemorySplit) and split.table is table]
     found = np.unique(np.concatenate(several))

@@ -12,11 +12,12 @@ import shutil
 from fnmatch import fnmatch
 from pathlib import Path
 
-from weft.disk import explained
+from weft.disk import explained, read_object
 from weft.networks.config import CARRIED
 
+INDEX = "model.safetensors.index.json"
 FILES = (
-    "config.json", "*.safetensors", "model.safetensors.index.json",
+    "config.json", "model*.safetensors", INDEX,
     "tokenizer.json", "tokenizer_config.json", "vocab.txt", "README.md",
 )  # fmt: skip
 
@@ -36,7 +37,9 @@ def carried_names(folder: Path) -> list[str]:
     if folder.is_symlink() or not folder.is_dir():
         return []
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    return [name for name in names if any(fnmatch(name, pattern) for pattern in FILES)]
+    where = read_object(folder / INDEX).get("weight_map") if INDEX in names else None
+    shards = {str(shard) for shard in where.values()} if isinstance(where, dict) else set()
+    return [name for name in names if name in shards or any(fnmatch(name, pattern) for pattern in FILES)]
 
 
 def place(source: Path, target: Path) -> None:

@@ -98,8 +98,11 @@ def features_of(source: Source, role: str, frozen: FrozenNetwork, say: Say | Non
 def used_rows(source: Source, split: MemorySplit) -> Index:
     """The rows of a split's table that this or another split has, in order: all of them, unless splits were thinned.
 
-    Splits that share a table share its features, so that another cut of the same rows finds them in the cache.
+    Splits that share a table share its features, so that another cut of the same rows finds them in the cache. So do
+    the folds of a cross-validation, however few rows each of them learns from: together they have all.
     """
+    if source.config.folds is not None:
+        return np.setdiff1d(np.arange(len(split.table)), np.array(sorted(split.table.skipped), dtype=np.int64))
     splits = [other for other in source.splits.values() if isinstance(other, MemorySplit)]
     found: Index = np.unique(np.concatenate([other.rows for other in splits if other.table is split.table]))
     return found

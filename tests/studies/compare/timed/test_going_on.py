@@ -230,6 +230,13 @@ def test_other_weights_at_the_same_path_make_other_runs_and_are_told(tmp_path: P
     assert "runs/enc has changed since the last session" in session.state.story[0][1]
 
 
+def test_what_an_older_session_made_of_weights_that_it_did_not_note_stays(tmp_path: Path):
+    probe = probe_of(0.5)
+    session = probing(tmp_path, replace(probe, candidate=replace(probe.candidate, weights="")))
+    members.add_probes(session)
+    assert session.state.chosen and session.state.fitted and not session.state.story
+
+
 @pytest.mark.parametrize(("total", "share", "known"), [(1500.0, 0.2, 0), (2000.0, 0.8, 0), (2000.0, 0.25, 1)])
 def test_probes_learn_from_more_rows_where_there_is_twice_the_time(
     total: float, share: float, known: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -285,6 +285,22 @@ def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeyp
     assert found(rows=50_000, within=10.0) is None
 
 
+def test_a_probe_in_folds_reads_every_row_or_is_left_out():
+    """Each fold learns from others, so that to leave rows out would spare nothing."""
+
+    class Reading:
+        threads = 1
+
+        def first(self, *_: object) -> float:
+            return 0.01
+
+    asked = ComparisonConfig(source="photos", time="15m", reading=ReadingConfig(folds=5))
+    many = replace(facts(), rows=720)  # of 1,000, a fifth of which is tested and a tenth of the rest held out
+    probe = fitting_probe(asked, many, Reading(), "minilm_l6", within=10.5)  # type: ignore[arg-type]
+    assert probe is not None and probe.candidate.share == 1.0 and probe.seconds == pytest.approx(10.0)
+    assert fitting_probe(asked, many, Reading(), "minilm_l6", within=9.5) is None  # type: ignore[arg-type]
+
+
 def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.MonkeyPatch):
     said: list[str] = []
     monkeypatch.setattr(trained, "PACKAGES", {"efficientnet_lite0": replace(PACKAGES["efficientnet_lite0"], name="no")})

@@ -96,9 +96,12 @@ def forget_changed(session: Session) -> bool:
 
 
 def is_changed(session: Session, candidate: Candidate) -> bool:
-    """Whether the network that a candidate starts from has other weights by now; what is gone cannot tell."""
+    """Whether the network that a candidate starts from has other weights by now; what is gone, or a session that did
+    not note its weights, cannot tell."""
     try:
-        return session.pool.first(tasks.weights_digest, candidate.start) != candidate.weights
+        return (
+            bool(candidate.weights) and session.pool.first(tasks.weights_digest, candidate.start) != candidate.weights
+        )
     except WeftError:
         return False
 
@@ -183,7 +186,8 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
     began, sizes = session.clock.spent(), sorted(wanted, key=lambda size: size not in usual)
     for first in range(0, len(sizes), session.workers):
         these = sizes[first : first + session.workers]
-        within = max(LEAST_TIMING, (TIMING if these[0] in usual else PROBING) * session.clock.total)
+        share = (TIMING if these[0] in usual else PROBING) * session.clock.total
+        within = max(LEAST_TIMING, min(share, session.clock.left()))
         if session.asked.time is not None and session.clock.spent() - began > within:
             answers: list[Any] = [WeftError("there is no time to time its steps; give more --time")] * len(these)
         else:
