@@ -26,7 +26,7 @@ def under_way(left: float, slowness: float, folder: Path) -> Session:
     clock.ratios = [slowness]
     study = replace(make_study(folder, {"mlp": 0.9}, seeds=1), candidates=[Candidate("mlp", "mlp", "mlp")] * 8)
     question = ComparisonConfig(source="photos", time="1000s")
-    pool: Any = SimpleNamespace(workers=[None, None], threads=1)
+    pool: Any = SimpleNamespace(workers=[None, None], threads=1, settled=False)
     session = Session(question, question, None, study, pool, State(), clock, lambda sentence: None, unwatched, print)
     session.state.paces[session.usual(study.candidates[0]).size] = FAST
     return session

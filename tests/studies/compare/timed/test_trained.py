@@ -56,7 +56,7 @@ def session_of(folder: Path, answer: Any = (1, 2), left: float = 900.0, modality
     study = make_study(folder, {"gmlp": 0.9}, seeds=1)
     study = replace(study, facts=replace(facts(), modality=modality), candidates=[Candidate("gmlp", "mlp", "mlp")])
     question = ComparisonConfig(source="photos", time="1000s")
-    pool: Any = SimpleNamespace(workers=[None, None], threads=1, cores=2, first=first)
+    pool: Any = SimpleNamespace(workers=[None, None], threads=1, cores=2, settled=False, first=first)
     clock, state = Clock(1000.0, 0.0, time.perf_counter() - (985.0 - left)), State(probes=[PROBE])
     session = Session(question, question, None, study, pool, state, clock, lambda sentence: None, unwatched, print)
     session.state.paces[session.usual(study.candidates[0]).size] = Pace(0.01, 0.05, 0.1)
@@ -73,6 +73,14 @@ def test_embeddings_are_computed_once_and_kept_in_mind(tmp_path: Path):
     assert len(embedded(session, 0, session.state.probes[0])) == 3
     session.add(found[1])
     assert [s.candidate.name for s in embedded(session, 0, session.state.probes[0])] == ["encoder+gmlp", "encoder+amlp"]
+
+
+def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
+    session, asked = session_of(tmp_path), []
+    session.pool.settled = True
+    session.pool.first = lambda task, config, threads: asked.append(threads) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
+    assert len(embedded(session, 0, PROBE)) == 3
+    assert asked == [1] and "about 60 s" in session.state.story[-1][1]
 
 
 def test_what_there_is_no_time_for_or_cannot_be_is_left_out_with_a_note(tmp_path: Path):

@@ -147,7 +147,7 @@ def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
         session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
         config = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows)
         try:
-            layers = session.pool.first(tasks.embed, config, session.pool.cores)
+            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads)
         except WeftError as error:
             session.tell(f"left out: {names}: {error}")
             return []
@@ -158,8 +158,8 @@ def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
 
 
 def embedding_seconds(session: Session, probe: Probe) -> float:
-    """What the embeddings of the rows of a probe take, with all cores for them."""
-    return probe.seconds / session.workers
+    """What the embeddings of the rows of a probe take, with all cores of a machine for them."""
+    return probe.seconds / session.together
 
 
 def time_baseline(session: Session) -> None:

@@ -68,7 +68,7 @@ def laid_out(session: Session) -> Stages | None:
     room = room_in(session)
     room = replace(
         room,
-        left=room.left - embedding / session.workers,
+        left=room.left - embedding / session.together,
         first_by=until_early(session) - fixed / session.workers,
     )
     return lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)

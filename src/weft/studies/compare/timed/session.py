@@ -55,6 +55,11 @@ class Session:
         return len(self.pool.workers)
 
     @property
+    def together(self) -> int:
+        """How many workers' cores one task can have: those of a machine, but not those of several."""
+        return 1 if self.pool.settled else self.workers
+
+    @property
     def epoch(self) -> float:
         """Steps of one."""
         return self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
