@@ -118,27 +118,27 @@ def learnt_record(start: str, fingerprint: str) -> dict[str, Any] | None:
 
 def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:
     """The probe at the largest image side at which enough rows can be read, or at the smallest as many as can be."""
-    judged = min(facts.rows, (asked.reading.validation_rows or 0) + (asked.reading.test_rows or 0))
+    reading = asked.reading
+    judged, least = min(facts.rows, (reading.validation_rows or 0) + (reading.test_rows or 0)), min(LEAST, facts.rows)
+    if reading.folds is not None:  # which together read every row once, so that to leave some out would spare nothing
+        judged, least = beside_training(facts.rows, reading.folds, reading.val_fraction), facts.rows
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
-    if asked.reading.folds is not None:  # which read every row once
-        judged = whole(asked, facts) - facts.rows
     for side in sides(asked, facts):
         probe = replace(probe, img_size=side)
         each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
         rows = int(within / each) - judged
         if rows >= min(facts.rows, ENOUGH):
             break
-    if rows < min(LEAST if asked.reading.folds is None else facts.rows, facts.rows):
+    if rows < least:
         return None
     share = min(1.0, rows / facts.rows)
     return Probe(replace(probe, share=share), each * (share * facts.rows + judged), each)
 
 
-def whole(asked: ComparisonConfig, facts: Facts) -> int:
-    """About how many rows all folds have together, of each of which `facts` has the training rows alone."""
-    folds = asked.reading.folds or 1
-    return int(facts.rows / (1 - 1 / folds) / (1 - asked.reading.val_fraction)) if folds > 1 else facts.rows
+def beside_training(rows: int, folds: int, held: float) -> int:
+    """About how many rows a fold has besides those that it learns from: the tested part, and the share held out."""
+    return int(rows / (1 - 1 / folds) / (1 - held)) - rows
 
 
 def sides(asked: ComparisonConfig, facts: Facts) -> tuple[int | None, ...]:
