@@ -11,14 +11,13 @@ import pytest
 import torch
 
 import weft
-from training.image_starts import configure, tiny
+from training.image_starts import configure
 from training.runs import train
 from weft.data.open.source import Source, open_source
 from weft.data.read.cache import Cache
 from weft.data.transform.transforms import ImageTransform
 from weft.errors import WeftError
 from weft.networks.registry import create_model
-from weft.networks.weights import save_weights
 from weft.training.config import DurationConfig, OptimisationConfig, ReadingConfig
 from weft.training.features import linear, store
 from weft.training.features.linear import solved_rows
@@ -31,16 +30,7 @@ from weft.training.run.inputs import read_source
 TRANSFORM = ImageTransform(8, 1, (0.3,), (0.4,))
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("start")
-    save_weights(tiny(), folder / "weights.safetensors")
-    return folder / "weights.safetensors"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def lenet(**changes: Any) -> torch.nn.Module:

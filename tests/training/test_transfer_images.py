@@ -39,17 +39,7 @@ from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.run import lifecycle
 
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("start")
-    save_weights(tiny(), folder / "weights.safetensors")
-    return folder / "weights.safetensors"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_features_are_what_the_head_reads_and_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
