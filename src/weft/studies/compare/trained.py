@@ -24,7 +24,7 @@ from weft.studies.statistics.verdicts import Group
 from weft.training.config import FITTED
 from weft.training.storage.run_folder import RunFolder
 
-SIDES = (192, 128, 96)  # px that images are given to a network of ImageNet at, the largest that there is time for
+SMALLER = (160, 128, 96)  # px that images are given at where there is no time for the side of the network's training
 ENOUGH = 10_000  # training rows that should fit before images are enlarged further
 HEADS = {"gmlp": "gmlp_text_tiny", "tmlp": "tmlp_text_tiny", "amlp": "amlp_text_tiny"}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
@@ -124,7 +124,7 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
         judged, least = beside_training(facts.rows, reading.folds, reading.val_fraction), facts.rows
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
-    for side in sides(asked, facts):
+    for side in sides(asked, facts, pool, start):
         probe = replace(probe, img_size=side)
         each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
         rows = int(within / each) - judged
@@ -141,8 +141,12 @@ def beside_training(rows: int, folds: int, held: float) -> int:
     return int(rows / (1 - 1 / folds) / (1 - held)) - rows
 
 
-def sides(asked: ComparisonConfig, facts: Facts) -> tuple[int | None, ...]:
-    return SIDES if facts.modality == "image" and asked.transform.img_size is None else (asked.transform.img_size,)
+def sides(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str) -> tuple[int | None, ...]:
+    """Sides that images may be given at, best first: what the network was trained at, or the side that is asked for."""
+    if facts.modality != "image" or asked.transform.img_size is not None:
+        return (asked.transform.img_size,)
+    own: int = pool.first(tasks.trained_side, start)
+    return (own, *(side for side in SMALLER if side < own))
 
 
 def group_of_start(start: str) -> Group:

@@ -89,6 +89,17 @@ def embed(config: FinetuneConfig, threads: int) -> tuple[int, ...]:
         return embed_rows(config, data_of(config)[0])
 
 
+def trained_side(start: str) -> int:
+    """The side of the images that a network was trained on."""
+    from weft.data.transform.transforms import ImageTransform
+    from weft.training.finetuning.start import read_start
+
+    transform = read_start(start).transform
+    if not isinstance(transform, ImageTransform):
+        raise WeftError("it is no network for images")
+    return transform.size
+
+
 def weights_digest(start: str) -> str:
     """What tells a trained network from others: a digest of its weights and, where there is one, of its tokenizer."""
     from weft.training.finetuning.start import read_start
@@ -195,6 +206,7 @@ WORDS: dict[Callable[..., Any], str] = {
     pace: "timing a step",
     memory_needed: "predicting the memory of a run",
     feature_seconds: "trying a trained network",
+    trained_side: "reading a trained network",
     weights_digest: "reading a trained network",
     embed: "embedding texts",
     baseline_seconds: "trying the classical baseline",

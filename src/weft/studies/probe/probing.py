@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import spread
 from weft.data.read.cache import Cache, digest
 from weft.errors import WeftError
+from weft.machine import cores
 from weft.studies.probe import classifiers
 from weft.studies.probe.classifiers import NEIGHBOURS, Ridge, nearest_targets, votes
 from weft.studies.probe.config import ProbeConfig
@@ -114,14 +116,22 @@ def scores_of(
 
 
 def measured(x: Split, targets: Split, classes: int, shots: tuple[int, ...], draws: int, seed: int) -> dict[str, Any]:
-    """Every classifier at the setting that the validation split prefers, and the k-shot figures."""
-    found = {}
-    for name, tried in (("neighbours", neighbours), ("ridge", ridge), ("logistic", logistic)):
+    """Every classifier at the setting that the validation split prefers, and the k-shot figures; each on a core of its
+    own, so that the figures do not depend on how many there are."""
+
+    def fitted(tried: Classifier) -> dict[str, float]:
         setting, held, right = max(tried(x, targets, classes), key=lambda one: one[1])  # the first of equals
-        found[name] = {"setting": setting, "validation": held, **interval(right.double().numpy()[None])}
-    few = {str(k): interval(shot_scores(x, targets, classes, k, draws, seed)) for k in shots}
-    best = max(found, key=lambda name: found[name]["validation"])
-    return {"classifiers": found, "best": best, "shots": few}
+        return {"setting": setting, "validation": held, **interval(right.double().numpy()[None])}
+
+    def few(k: int) -> dict[str, float]:
+        return interval(shot_scores(x, targets, classes, k, draws, seed))
+
+    with ThreadPoolExecutor(cores(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        begun = {name: pool.submit(fitted, tried) for name, tried in CLASSIFIERS.items()}
+        shot = {k: pool.submit(few, k) for k in sorted(shots, reverse=True)}  # longest first
+        found = {name: begun[name].result() for name in WORDS}
+        best = max(found, key=lambda name: found[name]["validation"])
+        return {"classifiers": found, "best": best, "shots": {str(k): shot[k].result() for k in shots}}
 
 
 def interval(scores: Any) -> dict[str, float]:
@@ -131,6 +141,7 @@ def interval(scores: Any) -> dict[str, float]:
 
 
 Tried = Iterator[tuple[float, float, Tensor]]  # a setting, its accuracy on validation, and which test rows are right
+Classifier = Callable[[Split, Split, int], Tried]
 
 
 def neighbours(x: Split, targets: Split, classes: int) -> Tried:
@@ -156,6 +167,9 @@ def logistic(x: Split, targets: Split, classes: int) -> Tried:
         model = classifiers.logistic(rows, known, strength)
         said = {role: torch.from_numpy(model.predict(x[role].numpy())) for role in ROLES[1:]}
         yield strength, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+
+
+CLASSIFIERS: dict[str, Classifier] = {"logistic": logistic, "ridge": ridge, "neighbours": neighbours}  # longest first
 
 
 def accuracy(said: Tensor, targets: Tensor) -> float:

@@ -14,16 +14,13 @@ from weft.data.transform.fit import fitting_length, image_shapes, length_note
 from weft.data.transform.transforms import ImageTransform, TextTransform, Transform, VectorTransform
 from weft.errors import WeftError, nearest
 from weft.networks.config import EncoderConfig, ForeignConfig, NetworkConfig, SideMismatch, TextTokensConfig
-from weft.networks.registry import REGISTRY, configured, list_models, named, network_class
+from weft.networks.registry import REGISTRY, configured, list_models, named
 from weft.training.embeddings.heads import PROBE
 from weft.training.finetuning.config import FinetuneConfig, name_of
 from weft.training.finetuning.start import Start
 from weft.training.objective import outputs_for
 from weft.training.run.inputs import INPUT, plural
 
-LARGE = 128  # px of images above which a network's own side is not cheap
-ENLARGED = 6 / 7  # of it is what smaller images are enlarged to, 192 px for 224: a quarter less time
-STRIDE = 32
 PROBED = "control_identity_text_tiny"  # what a linear probe is written as: no blocks, so nothing is mixed
 
 
@@ -127,22 +124,18 @@ def length_of(config: FinetuneConfig, trained: TextTransform, source: Source) ->
 
 
 def side_for(config: FinetuneConfig, start: Start, source: Source) -> tuple[int, list[str]]:
-    """The side of images: that of the trained network, somewhat less where smaller ones are enlarged to it."""
+    """The side of images: that of the trained network, which smaller ones are enlarged to. Less is not worth its time:
+    EfficientNet-Lite0 knows 82 % of pets enlarged from 96 to 192 px, and 85 % of those enlarged to its own 224."""
     assert isinstance(start.transform, ImageTransform)
     trained = start.transform.size
     if config.transform.img_size is not None:
         return config.transform.img_size, []
     shorter = sorted(min(shape[1:]) for shape in image_shapes(source).elements())
     own = shorter[len(shorter) // 2]
-    free = getattr(network_class(start.network.family), "any_side", False)
-    if own >= trained or not free or trained < LARGE:
-        side = trained
-    else:
-        side = max(own, round(trained * ENLARGED / STRIDE) * STRIDE)
-    if own == side:
-        return side, []
-    how, name = "enlarged from" if own < side else "from", Path(config.start).name
-    return side, [f"images of {side} px, {how} {own}: {name} was trained at {trained} px (--img-size)"]
+    if own == trained:
+        return trained, []
+    how, name = "enlarged from" if own < trained else "from", Path(config.start).name
+    return trained, [f"images of {trained} px, {how} {own}: {name} was trained at {trained} px (--img-size)"]
 
 
 def size_network(config: FinetuneConfig, start: Start, source: Source, transform: Transform) -> NetworkConfig:

@@ -28,11 +28,12 @@ from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.results.folds import joined
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
-from weft.training.config import ReadingConfig, RunConfig
+from weft.training.config import ReadingConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -265,24 +266,28 @@ def test_photographs_are_tried_at_another_side_too(tmp_path: Path, monkeypatch: 
 
 
 def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeypatch: pytest.MonkeyPatch):
-    seconds = {192: 0.02, 128: 0.01, 96: 0.005}
+    seconds = {64: 0.001, 224: 0.02, 160: 0.015, 128: 0.01, 96: 0.005}
+    trained_at = {"efficientnet_lite0": 224, "own_run": 64}
 
     class Reading:
         threads = 1
 
-        def first(self, task: object, config: RunConfig, start: str, threads: int) -> float:
-            return seconds[config.transform.img_size or 0]
+        def first(self, task: object, *arguments: Any) -> float:
+            if task is tasks.trained_side:
+                return trained_at[arguments[0]]
+            return seconds[arguments[0].transform.img_size]
 
-    def found(rows: int, within: float) -> tuple[int | None, float] | None:
+    def found(rows: int, within: float, start: str = "efficientnet_lite0") -> tuple[int | None, float] | None:
         many = replace(facts(), rows=rows)
         question = judged_rows(ComparisonConfig(source="photos", time="15m"), Path("nowhere"))
-        probe = fitting_probe(question, many, Reading(), "efficientnet_lite0", within)  # type: ignore[arg-type]
+        probe = fitting_probe(question, many, Reading(), start, within)  # type: ignore[arg-type]
         return probe and (probe.candidate.img_size, round(probe.candidate.share, 2))
 
-    assert found(rows=3000, within=130.0) == (192, 1.0)
+    assert found(rows=3000, within=130.0) == (224, 1.0)
     assert found(rows=3000, within=65.0) == (128, 1.0)
     assert found(rows=50_000, within=130.0) == (96, 0.45)
     assert found(rows=50_000, within=10.0) is None
+    assert found(rows=3000, within=130.0, start="own_run") == (64, 1.0)  # no larger than it was trained at
 
 
 def test_a_probe_in_folds_reads_every_row_or_is_left_out():
