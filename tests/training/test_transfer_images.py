@@ -132,7 +132,7 @@ def test_photographs_that_are_seen_often_are_cut_at_random(start: Path, tmp_path
         return open_finetuning(replace(asked, **changes)).config.augment
 
     often = settled(duration=DurationConfig(epochs=8))
-    assert (often.resized_crop, often.crop_padding, often.flip) == ((0.35, 1.0), 0, True)
+    assert (often.resized_crop, often.crop_padding, often.flip) == ((0.6, 1.0), 0, True)
     assert settled().resized_crop is None, "a few steps"
     given = settled(duration=DurationConfig(epochs=8), augment=AugmentConfig(crop_padding=2))
     assert (given.resized_crop, given.crop_padding) == (None, 2)
@@ -247,6 +247,15 @@ def test_small_images_are_enlarged_for_a_network_of_large_ones(tmp_path: Path) -
     inputs = open_finetuning(configure_rgb(tmp_path))
     assert inputs.transform.size == 224 and inputs.transform.mean == (0.485, 0.456, 0.406)
     assert any("enlarged from 12" in note and "--img-size" in note for note in inputs.notes)
+
+
+def test_an_average_of_the_weights_is_kept_unless_it_is_declined(start: Path) -> None:
+    asked = configure(start)
+    assert open_finetuning(asked).config.optimisation.model_ema_decay == 0.998
+    declined = replace(asked, optimisation=replace(asked.optimisation, model_ema_decay=0.0))
+    assert open_finetuning(declined).config.optimisation.model_ema_decay == 0.0
+    frozen = replace(asked, thawing=ThawingConfig(frozen=True))
+    assert open_finetuning(frozen).config.optimisation.model_ema_decay is None
 
 
 def configure_rgb(start: Path) -> FinetuneConfig:

@@ -91,8 +91,9 @@ class OptimisationConfig:
     """Largest norm, by default 1; for agc largest share of the weights' norm, by default 0.01; 0 switches it off."""
     grad_accum_steps: Count = 1
     """Micro-batches that each batch is cut into: less memory, the same gradient (but batch norm sees a micro-batch)."""
-    model_ema_decay: Fraction = 0.0
-    """Decay of the moving average of the weights that is evaluated and kept; 0 switches it off."""
+    model_ema_decay: Fraction | None = None
+    """Decay of the moving average of the weights that is evaluated and kept, 0 for none; by default none, but where
+    image networks are fine-tuned."""
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.grad_accum_steps > self.batch_size:

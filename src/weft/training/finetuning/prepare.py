@@ -49,7 +49,8 @@ from weft.training.run.inputs import LabelledInputs, is_planned, objective_of, r
 from weft.training.run.settings import MANY, augmentation_for, is_long, passes_often, patience_for, smoothed
 from weft.training.teaching.pseudo_labels import label_rows
 
-RESIZED_CROP = (0.35, 1.0)  # of the area: what a crop keeps of a photograph still shows what it is of
+RESIZED_CROP = (0.6, 1.0)  # of the area; cuts of a third of it are larger than what the network will be asked about
+AVERAGED = 0.998  # decay of the average of weights, which is steadier than any of them on the few rows of small sets
 CROPPED_EPOCHS, CROPPED_SIDE = 5, 64  # passes, and px, from which photographs are cut so
 SMALLEST, FEWEST_STEPS = 4, 4  # batch, and steps an epoch, of sets of some dozen rows
 
@@ -356,6 +357,9 @@ def settle_images(
         changes, why = cropping(config, source, transform)
         config = replace(config, augment=replace(config.augment, **changes)) if changes else config
         reasons += [why] if why else []
+        if config.optimisation.model_ema_decay is None:
+            config = replace(config, optimisation=replace(config.optimisation, model_ema_decay=AVERAGED))
+            reasons.append(f"an average of the weights is kept, decay {AVERAGED:g} (--model-ema-decay)")
     return config, reasons
 
 
