@@ -138,7 +138,7 @@ def test_photographs_that_are_seen_often_are_cut_at_random(start: Path, tmp_path
     assert (given.resized_crop, given.crop_padding) == (None, 2)
     told = open_finetuning(replace(asked, duration=DurationConfig())).notes
     assert any(note.startswith("8 epochs: ") and "--epochs" in note for note in told)
-    assert "images mirrored and cut to 35% to 100% of their area (--flip, --resized-crop)" in told
+    assert "images mirrored and cut to 60% to 100% of their area (--flip, --resized-crop)" in told
 
 
 def test_a_stopped_probe_goes_on(start: Path, tmp_path: Path) -> None:
