@@ -75,6 +75,24 @@ def test_embeddings_are_computed_once_and_kept_in_mind(tmp_path: Path):
     assert [s.candidate.name for s in embedded(session, 0, session.state.probes[0])] == ["encoder+gmlp", "encoder+amlp"]
 
 
+@pytest.mark.parametrize(("left", "share"), [(900.0, 0.5), (100.0, 0.2)])
+def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, share: float, tmp_path: Path):
+    session = session_of(tmp_path, left=left)
+    fewer = heads(TEXTS, replace(PROBE, candidate=replace(PROBE.candidate, share=0.2), layers=(1, 2)))
+    for head in fewer:
+        session.add(head)
+        session.state.chosen[head.name] = replace(session.usual(head), lr=0.003)
+        session.state.paces[session.usual(head).size] = Pace(0.01, 0.05, 0.1)
+    session.pool.each = lambda task, arguments: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
+    members.add_finetuned(session, Stages(1.0, 4.0, 1, 1))
+    chosen = [session.state.chosen[head.name] for head in fewer]
+    assert {setting.candidate.share for setting in chosen} == {share} and {setting.lr for setting in chosen} == {0.003}
+    assert [candidate.name for candidate in session.learnt].count("encoder+gmlp") == 1
+    assert any("rows and images as before: embeddings take 30 s" in told for _, told in session.state.story) == (
+        left < 900
+    )
+
+
 def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
     session, asked = session_of(tmp_path), []
     session.pool.settled = True
@@ -98,7 +116,11 @@ def test_the_plan_has_room_for_embeddings_and_what_stands_on_them(tmp_path: Path
     monkeypatch.setattr(plan, "lay_out", lambda paces, room, *_: found.append((len(paces), room.left)) or "stages")
     for name in ("image", "text"):
         plan.laid_out(session_of(tmp_path / name, modality=name))
-    (images, left), (texts, less) = found
+    session = session_of(tmp_path / "more")
+    session.state.chosen = {"gmlp": session.usual(session.learnt[0])}  # by a session of fewer rows
+    plan.laid_out(session)
+    (images, left), (texts, less), (chosen, same) = found
+    assert chosen == 1 and same == pytest.approx(less, abs=1), "the embeddings of more rows take their time, too"
     assert (images, texts) == (1 + 1, 1 + 1 + len(HEADS)) and less == pytest.approx(left - 30, abs=1)
 
 

@@ -29,7 +29,7 @@ def full_runs(session: Session, stages: Stages) -> None:
         jobs = [
             job for setting in in_order(session, chosen, seed) for job in session.runs.seed(setting, seed, stages.full)
         ]
-        if seed >= stages.seeds and not any(admits(session, job) or session.study.done(job) for job in jobs):
+        if seed >= stages.seeds and not any(session.admits(job) for job in jobs):
             break
         beside = [job for job in joined(fixed) if not session.study.done(job)] if seed == 0 else []
         undone = [*beside, *(job for job in jobs if not session.study.done(job))]
@@ -136,11 +136,6 @@ def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting],
 def part_of(job: Job) -> tuple[str, int, float]:
     """Which point of a learning curve a run is for; of several folds, all are needed."""
     return job.candidate, job.seed, job.config.reading.train_fraction
-
-
-def admits(session: Session, job: Job) -> bool:
-    """Whether there is time for a run."""
-    return session.asked.time is None or session.gate().admits(job)
 
 
 def in_order(session: Session, chosen: dict[str, Setting], seed: int) -> list[Setting]:

@@ -63,7 +63,7 @@ def laid_out(session: Session) -> Stages | None:
     above = [head for probe in probes for head in heads(session.study.facts, probe)]
     further = 0 if state.chosen else len(probes) + len(above)
     longer = [max(paces, key=lambda pace: pace.step)] * further  # as if they were fine-tuned, too
-    embedding = sum(probe.seconds for probe in probes) if above and not state.chosen else 0.0  # the same rows once more
+    embedding = sum(probe.seconds for probe in probes if above and not probe.layers)  # the same rows once more
     fixed = session.predicted(job for jobs in early_fixed(session).values() for job in jobs)
     room = room_in(session)
     room = replace(

@@ -97,9 +97,9 @@ class Session:
         return runs + self.clock.spent() + self.clock.reserve
 
     def add(self, candidate: Candidate) -> None:
-        """One more network that is trained."""
-        self.learnt.append(candidate)
-        self.study = replace(self.study, candidates=[*self.study.candidates, candidate])
+        """One more network that is trained, or the same on other rows in its place."""
+        self.learnt = in_place(self.learnt, candidate)
+        self.study = replace(self.study, candidates=in_place(self.study.candidates, candidate))
 
     def without(self, names: set[str]) -> None:
         """Go on without some candidates."""
@@ -116,6 +116,10 @@ class Session:
     def gate(self, within: float = 1.0) -> Gate:
         """Who decides whether a run ends in time, within a share of it."""
         return Gate(self.clock, self.runs.predicted, within * self.clock.total)
+
+    def admits(self, job: Job) -> bool:
+        """Whether a run is there, or there is time for it."""
+        return self.asked.time is None or self.study.done(job) or self.gate().admits(job)
 
     def run(self, jobs: list[Job], stage: str, within: float = 1.0) -> list[Job]:
         """Do the jobs that there is time for, `within` a share of it; returns those that were not finished."""
@@ -162,3 +166,10 @@ class Session:
         """Keep what was measured and chosen."""
         self.state.spent = self.clock.spent()
         self.state.save(self.study.folder)
+
+
+def in_place(candidates: list[Candidate], one: Candidate) -> list[Candidate]:
+    """The candidates with one more, or with it in the place of that of its name."""
+    if one.name not in {candidate.name for candidate in candidates}:
+        return [*candidates, one]
+    return [one if candidate.name == one.name else candidate for candidate in candidates]
