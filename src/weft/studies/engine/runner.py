@@ -176,8 +176,8 @@ class Admission(Protocol):
     def ended(self, job: Job, took: float) -> None:
         """Note the seconds that it took."""
 
-    def patience(self) -> float:
-        """Seconds until runs that are still under way are saved and left."""
+    def patience(self, jobs: list[Job]) -> float:
+        """Seconds until runs under way are saved and left, these being all that are not done."""
 
 
 def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Admission | None = None) -> list[Job]:
@@ -207,13 +207,14 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
                     busy[worker] = job, time.perf_counter()
             if not busy:  # nothing more was admitted
                 break
-            ready = pool.ready(busy, admission.patience() if admission else None)
+            under_way = [job for job, _ in busy.values()]
+            ready = pool.ready(busy, admission.patience([*under_way, *waiting]) if admission else None)
             if not ready:
-                say(f"time is up: {', '.join(job.candidate for job, _ in busy.values())} saved on the way")
+                say(f"time is up: {', '.join(job.candidate for job in under_way)} saved on the way")
                 for worker in save_all(busy, LEAVING):
                     worker.join(0.0)
                     pool.replace(worker)
-                return [*left, *(job for job, _ in busy.values()), *waiting]
+                return [*left, *under_way, *waiting]
             for worker in ready:
                 job, started = busy.pop(worker)
                 end = end_of(study, pool, worker, job)

@@ -90,7 +90,7 @@ def test_the_short_leaderboard_of_a_session_stays_where_none_of_the_settings_had
     began: list[object] = []
     with monkeypatch.context() as patch:
         patch.setattr(Gate, "admits", lambda gate, job: not began.append(job) and len(began) <= 2)
-        patch.setattr(Gate, "patience", lambda gate: 600.0)
+        patch.setattr(Gate, "patience", lambda gate, jobs: 600.0)
         compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
     before, kept = listed(tmp_path), json.loads((tmp_path / FILE).read_text())
     for setting in kept["chosen"].values():
@@ -224,7 +224,11 @@ def test_other_weights_at_the_same_path_make_other_runs_and_are_told(tmp_path: P
     (known,) = session.fixed()["enc+probe"]
     assert session.state.chosen and not session.state.story
     session = probing(tmp_path, probe_of(0.5), weights="other")
+    tried = session.state.chosen.pop("enc+finetune")  # as if it was killed before its choice
+    session.state.tried, session.state.paces[tried.size] = [(tried, 4.0)], FAST
+    session.study = replace(session.study, trials=session.trials())
     members.add_probes(session)
+    assert not session.study.trials and not session.state.tried
     assert session.fixed()["enc+probe"][0].name != known.name
     assert not session.state.chosen and not session.state.fitted
     assert "runs/enc has changed since the last session" in session.state.story[0][1]

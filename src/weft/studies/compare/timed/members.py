@@ -83,14 +83,12 @@ def forget_changed(session: Session) -> bool:
     changed = {probe.candidate.start for probe in state.probes or [] if is_changed(session, probe.candidate)}
     for start in sorted(changed):
         session.tell(f"{start} has changed since the last session: what was made of it is made anew")
-    names = {name for name, setting in state.chosen.items() if setting.candidate.start in changed}
     if changed:
         state.probes, state.probed = [each for each in state.probes or [] if each.candidate.start not in changed], 0.0
-    state.chosen = {name: setting for name, setting in state.chosen.items() if name not in names}
+    state.chosen = {name: each for name, each in state.chosen.items() if each.candidate.start not in changed}
     state.fitted = {name: candidate for name, candidate in state.fitted.items() if candidate.start not in changed}
     state.tried = [(setting, length) for setting, length in state.tried if setting.candidate.start not in changed]
-    trials = [job for job in session.study.trials if job.candidate not in names]
-    session.study = replace(session.study, trials=trials)
+    session.study = replace(session.study, trials=session.trials())
     return bool(changed)
 
 

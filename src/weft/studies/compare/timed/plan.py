@@ -95,13 +95,18 @@ def until_early(session: Session) -> float:
     return EARLY * session.clock.total - session.clock.spent() - session.clock.reserve
 
 
+def early_room(session: Session) -> float:
+    """The same, and never less than what drawing takes: nobody minds that much."""
+    return max(session.clock.reserve, until_early(session))
+
+
 def early_fixed(session: Session) -> dict[str, list[Job]]:
     """The runs for the first leaderboard that no seed changes, the shortest first: those that leave time for the runs
     of networks. The others come with the full runs."""
     every = session.fixed()
     if session.asked.time is None:
         return every
-    room = max(session.clock.reserve, until_early(session))
+    room = early_room(session)
     found: dict[str, list[Job]] = {}
     taken = 0.0
     for name, jobs in sorted(every.items(), key=lambda item: session.predicted(item[1])):

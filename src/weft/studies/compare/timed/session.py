@@ -47,8 +47,11 @@ class Session:
         self.learnt = [candidate for candidate in self.study.candidates if not candidate.fixed]
         self.runs = Runs(self.asked, self.study.facts, self.state, self.clock.total)
         self.clock.reserve = max(self.clock.reserve, self.state.reserve)
-        trials = [self.runs.trained(setting, 0, length, tested=False) for setting, length in self.state.tried]
-        self.study = replace(self.study, trials=trials, notes=self.state.notes)
+        self.study = replace(self.study, trials=self.trials(), notes=self.state.notes)
+
+    def trials(self) -> list[Job]:
+        """The trials of all sessions."""
+        return [self.runs.trained(setting, 0, length, tested=False) for setting, length in self.state.tried]
 
     @property
     def workers(self) -> int:
@@ -113,19 +116,19 @@ class Session:
         """Whether there is time to draw the report once more than at the end."""
         return self.asked.time is None or self.clock.left() > self.clock.reserve
 
-    def gate(self, within: float = 1.0) -> Gate:
-        """Who decides whether a run ends in time, within a share of it."""
-        return Gate(self.clock, self.runs.predicted, within * self.clock.total)
+    def gate(self) -> Gate:
+        """Who decides whether a run ends in time."""
+        return Gate(self.clock, self.runs.predicted)
 
     def admits(self, job: Job) -> bool:
         """Whether a run is there, or there is time for it."""
         return self.asked.time is None or self.study.done(job) or self.gate().admits(job)
 
-    def run(self, jobs: list[Job], stage: str, within: float = 1.0) -> list[Job]:
-        """Do the jobs that there is time for, `within` a share of it; returns those that were not finished."""
+    def run(self, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        """Do the jobs that there is time for, by the `gate` if one is given; returns those that were not finished."""
         timed = self.asked.time is not None
         self.watch(self.study, jobs, stage, self.clock.until_end if timed else None)
-        left = run_jobs(self.study, self.pool, jobs, self.say, self.gate(within) if timed else None)
+        left = run_jobs(self.study, self.pool, jobs, self.say, (gate or self.gate()) if timed else None)
         self.save()
         return left
 
