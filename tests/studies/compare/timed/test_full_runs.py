@@ -101,6 +101,27 @@ def test_a_learning_curve_has_the_planned_seeds_and_loses_no_more_than_what_was_
     assert there == [(0, 1.0), (1, 0.1), (0, 0.3), (1, 0.3)]
 
 
+def test_further_seeds_come_after_the_planned_curve_each_with_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, asked_for, reports = under_way(900.0, 1.0, tmp_path), list[tuple[int, float]](), list[int]()
+    one = session.learnt[0]
+    session.learnt, session.study = [one], replace(session.study, candidates=[one])
+    session.asked = replace(session.asked, learning_curve=True)
+    session.state.chosen = {"mlp": session.usual(one)}
+
+    def run(session: Session, jobs: list[Job], stage: str) -> list[Job]:
+        asked_for.extend((job.seed, job.config.reading.train_fraction) for job in jobs)
+        return []
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 3)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session: reports.append(len(session.study.jobs)))
+    stage.full_runs(session, Stages(4.0, 16.0, 1, 2))
+    assert reports == [1, 2, 6, 7, 9], "the report is drawn anew after every round"
+    planned = [(0, 1.0), (1, 1.0), (0, 0.1), (1, 0.1), (0, 0.3), (1, 0.3)]
+    assert asked_for == [*planned, (2, 1.0), (2, 0.1), (2, 0.3)]
+    assert len(session.study.jobs) == len(asked_for)
+
+
 # ---- further seeds, and trials
 
 

@@ -182,5 +182,5 @@ def test_a_learning_curve_leaves_alone_what_learns_from_fewer_rows(tmp_path: Pat
     seed = lambda setting, seed, full, share: shares.append((setting.candidate.name, share)) or []  # noqa: E731
     monkeypatch.setattr(session.runs, "seed", seed)
     monkeypatch.setattr(session, "run", lambda jobs, stage: [])
-    learning_curve(session, Stages(1.0, 4.0, 1, 1), chosen, [])
+    learning_curve(session, Stages(1.0, 4.0, 1, 1), chosen, [0])
     assert shares == [("gmlp", 0.1), ("encoder+gmlp", 0.1), ("gmlp", 0.3)]

@@ -44,7 +44,7 @@ def run_stages(session: Session) -> Study:
 
 
 def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
-    """Every candidate once, in a short run: the first leaderboard. What no seed changes comes with the full runs where it
+    """Every candidate once, in a short run: the first leaderboard. What no seed changes comes with the full runs if it
     would make that late, or does."""
     fixed, everyone = early_fixed(session), session.study.candidates
     later = [name for name in session.fixed() if name not in fixed]
