@@ -33,6 +33,7 @@ from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import State
 from weft.studies.compare.trained import HEADS, Probe, heads
 from weft.studies.engine import tasks
+from weft.studies.head_comparison import head_configs
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
 from weft.training.config import ReadingConfig, RunConfig
@@ -47,8 +48,8 @@ TEXTS = replace(facts(), modality="text")
 def session_of(folder: Path, answer: Any = (1, 2), left: float = 900.0, modality: str = "text") -> Session:
     """A comparison of one network and one probe, whose worker answers what it is asked for."""
 
-    def first(task: object, config: FinetuneConfig, threads: int) -> Any:
-        assert config.start == "encoder" and config.reading.train_fraction == 0.5 and threads == 2
+    def first(task: object, config: FinetuneConfig, threads: int, encoders: int) -> Any:
+        assert config.start == "encoder" and config.reading.train_fraction == 0.5 and (threads, encoders) == (2, 1)
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -96,9 +97,9 @@ def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, sha
 def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
     session, asked = session_of(tmp_path), []
     session.pool.settled = True
-    session.pool.first = lambda task, config, threads: asked.append(threads) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
+    session.pool.first = lambda task, config, *how: asked.append(how) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
     assert len(embedded(session, 0, PROBE)) == 3
-    assert asked == [1] and "about 60 s" in session.state.story[-1][1]
+    assert asked == [(1, 1)] and "about 60 s" in session.state.story[-1][1]
 
 
 def test_what_there_is_no_time_for_or_cannot_be_is_left_out_with_a_note(tmp_path: Path):
@@ -132,6 +133,13 @@ def test_a_network_on_embeddings_is_trained_as_worked_best(tmp_path: Path):
     optimisation = config.optimisation
     assert (optimisation.lr, optimisation.weight_decay, optimisation.model_ema_decay) == (1e-3, 0.05, 0.998)
     assert config.reading.train_fraction == 0.5 and config.duration.steps == 50
+
+
+def test_networks_on_embeddings_are_called_as_in_the_table_of_all_of_them():
+    table = head_configs(FinetuneConfig(start="encoder"))
+    for head in heads(TEXTS, PROBE):
+        name = head.name.removeprefix("encoder+")
+        assert (table[name].model, {**table[name].network, "drop_rate": 0.3}) == (head.model, head.network)
 
 
 def test_networks_on_embeddings_stand_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

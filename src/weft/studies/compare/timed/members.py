@@ -172,14 +172,14 @@ def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
             return []
         rows = learns_from(session, probe.candidate)
         session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
-        config = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows)
+        config, probes = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows), session.state.probes
+        assert probes is not None
         try:
-            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads)
+            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads, len(probes))
         except WeftError as error:
             tell_late(session, wanted, str(error))
             return []
-        assert session.state.probes is not None
-        session.state.probes[number] = probe = replace(probe, layers=layers)
+        probes[number] = probe = replace(probe, layers=layers)
         session.save()
     return [as_chosen(session, head) for head in heads(facts, probe) if not is_there(session, head)]
 
