@@ -56,6 +56,15 @@ class Pool:
         self.workers[0].ask(task, *arguments)
         return self.answers(task, self.workers[:1])[0]
 
+    def everyone(self, task: Callable[..., T], *arguments: Any) -> T:
+        """The same, done by every worker of this machine, so that each has opened then what it will read."""
+        if self.settled:
+            return self.first(task, *arguments)
+        found = self.each(task, [arguments] * len(self.workers))[0]
+        if isinstance(found, WeftError):
+            raise found
+        return found
+
     def answers(self, task: Callable[..., T], workers: list[Worker]) -> list[T]:
         """What each was asked for; the first failure as a sentence, after all have answered."""
         found, trouble = self.collect(task, workers)
