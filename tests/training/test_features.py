@@ -14,12 +14,13 @@ import weft
 from training.image_starts import configure
 from training.runs import train
 from weft.data.open.source import Source, open_source
+from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import Cache
 from weft.data.transform.transforms import ImageTransform
 from weft.errors import WeftError
 from weft.networks.registry import create_model
 from weft.training.config import DurationConfig, OptimisationConfig, ReadingConfig
-from weft.training.features import linear, store
+from weft.training.features import baseline, linear, store
 from weft.training.features.linear import solved_rows
 from weft.training.features.store import FrozenNetwork, features_of
 from weft.training.finetuning import prepare
@@ -116,6 +117,17 @@ def test_parts_of_the_rows_find_the_features_of_more_and_more_rows_cost_the_new_
         torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
     assert sum(reads) == sum(sources[-1].count(role) for role in ("train", "validation", "test")), "each row once"
     assert len(reads) == 2 * 6, "none of the smallest part"
+
+
+def test_rows_that_tell_how_long_features_take_are_of_all_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be sorted by length."""
+    source, read = open_source("digits"), list[int]()
+    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (None, []))
+    monkeypatch.setattr(baseline, "of_raws", lambda frozen, raws: read.append(len(raws)))
+    reader, asked = MemorySplit.read, list[np.ndarray]()
+    monkeypatch.setattr(MemorySplit, "read", lambda split, index: asked.append(index) or reader(split, index))
+    baseline.seconds_per_row(FinetuneConfig(source="digits"), "start", source, rows=10)
+    assert read == [2, 10] and asked[0][-1] == source.count("train") - 1
 
 
 def test_features_that_are_no_numbers_are_refused_and_not_kept() -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,13 +15,14 @@ from data.made import encoded
 from studies.compare.timed.midway import FAST, under_way
 from studies.fabricated import asked, facts, finish, make_study
 from weft.data.config import TransformConfig
-from weft.errors import WeftError, WorkFailed
+from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, fitting_folds
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import members, plan, sizes
+from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Clock, Gate, in_words
 from weft.studies.compare.timed.full_runs import fixed_in_time, without_late
 from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
@@ -145,6 +147,9 @@ def test_full_runs_are_shortened_only_by_what_is_missing(tmp_path: Path):
     setting = session.usual(session.learnt[0])
     session.state.chosen = {"mlp": setting}
     assert shortened(session, stages) == stages, "one network fits"
+    session = under_way(15.0, 1.0, tmp_path / "long")
+    session.state.chosen = {"mlp": setting}
+    assert shortened(session, stages).full < 16.0, "two workers do not make one run shorter"
     session = under_way(6.0, 1.0, tmp_path / "late")
     session.state.chosen = {"mlp": setting}
     (job,) = session.runs.seed(setting, 0, 16.0)
@@ -152,6 +157,29 @@ def test_full_runs_are_shortened_only_by_what_is_missing(tmp_path: Path):
     session.study.run_folder(job).path.mkdir(parents=True)
     finish(session.study, job, 0.9)
     assert shortened(session, stages).full == 16.0, "nothing is missing"
+
+
+def test_the_time_of_an_interrupted_session_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise Interrupted("interrupted; the same command goes on")
+
+    session = under_way(600.0, 1.0, tmp_path)
+    monkeypatch.setattr(session_module, "run_jobs", interrupted)
+    with pytest.raises(Interrupted):
+        session.run(session.study.jobs, "seed 0")
+    assert json.loads((tmp_path / FILE).read_text())["spent"] == pytest.approx(385.0, abs=1.0)
+
+
+def test_as_much_time_is_kept_for_the_last_report_as_the_longest_before_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, times = under_way(600.0, 1.0, tmp_path), iter([0.0, 20.0, 100.0, 105.0])
+    monkeypatch.setattr(session_module, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    assert session.clock.reserve == 15.0
+    for _ in range(2):
+        with session.kept_in_reserve():
+            pass
+        assert session.clock.reserve == session.state.reserve == 32.0
 
 
 QUESTION = asked(

@@ -49,6 +49,8 @@ def full_runs(session: Session, stages: Stages) -> None:
             session.tell(f"seed {seed}: a full run of every candidate is there")
         session.lead(done + joined(fixed) + parts, stages.full)
         if len(left) < len(undone) and (seed < stages.seeds or session.has_time()):
+            if seed == 0 and session.has_time():  # speeds of networks that are slow in use take their time
+                session.finish(session.study)
             session.show_so_far()
         last = bool(late & chosen.keys())
         if session.asked.learning_curve:

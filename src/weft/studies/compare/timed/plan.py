@@ -150,8 +150,8 @@ def shortened(session: Session, stages: Stages) -> Stages:
     if session.asked.time is None:
         return stages
     settings = [setting for name, setting in session.state.chosen.items() if name in session.names]
-    left = max(0.0, session.clock.left()) * session.workers - session.pending()
-    left = max(0.0, left) / max(1.0, session.clock.slowness())
+    slowness, each = max(1.0, session.clock.slowness()), max(0.0, session.clock.left())  # seconds of a worker
+    left = max(0.0, each * session.workers - session.pending())
     lengths = list(rungs(stages.full, stages.first))
 
     def missing(full: float) -> list[Job]:
@@ -161,7 +161,11 @@ def shortened(session: Session, stages: Stages) -> Stages:
     def late(full: float) -> float:
         return len({job.candidate for job in missing(full)}) / len(settings)
 
-    fitting = (full for full in lengths if session.predicted(missing(full)) <= left)
+    def fits(full: float) -> bool:
+        longest = max((session.runs.predicted(job) for job in missing(full)), default=0.0)
+        return session.predicted(missing(full)) * slowness <= left and longest * slowness <= each
+
+    fitting = (full for full in lengths if fits(full))
     mostly = (full for full in lengths if late(full) <= MOST_LATE)
     return changed(session, stages, replace(stages, full=next(chain(fitting, mostly), stages.full)))
 

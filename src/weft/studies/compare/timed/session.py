@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from weft.errors import WeftError
@@ -20,6 +22,7 @@ from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.training.storage.record import best_validation
 
+MARGIN = 1.6  # of what mistakes and report took before, for the last ones
 Finish = Callable[[Study], None]  # what is measured once runs are there: speeds in use, mistakes
 
 
@@ -128,9 +131,10 @@ class Session:
         """Do the jobs that there is time for, by the `gate` if one is given; returns those that were not finished."""
         timed = self.asked.time is not None
         self.watch(self.study, jobs, stage, self.clock.until_end if timed else None)
-        left = run_jobs(self.study, self.pool, jobs, self.say, (gate or self.gate()) if timed else None)
-        self.save()
-        return left
+        try:
+            return run_jobs(self.study, self.pool, jobs, self.say, (gate or self.gate()) if timed else None)
+        finally:  # the time of a session that is interrupted is spent, too
+            self.save()
 
     def lead(self, jobs: list[Job], length: float) -> None:
         """Make these the runs of the leaderboard."""
@@ -150,13 +154,22 @@ class Session:
         self.state.story.append((round(self.clock.spent(), 1), sentence.strip()))
         self.study = replace(self.study, story=self.state.story)
 
+    @contextmanager
+    def kept_in_reserve(self) -> Iterator[None]:
+        """Do now what will be done once more at the end: as much time is kept for it, and some more."""
+        began = time.perf_counter()
+        yield
+        self.clock.reserve = max(self.clock.reserve, MARGIN * (time.perf_counter() - began))
+        self.state.reserve = self.clock.reserve
+
     def show_so_far(self) -> None:
         """The report and a line about what the runs say that are finished by now."""
         from weft.studies.results.summary import draw_report  # loads torch
 
         folder = self.study.folder
         try:
-            summary = draw_report(folder)
+            with self.kept_in_reserve():
+                summary = draw_report(folder)
         except WeftError as error:
             self.say(f"no report yet: {error}")
             return

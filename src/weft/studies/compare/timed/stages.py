@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from weft.studies.compare.candidates import Candidate
@@ -16,7 +15,6 @@ from weft.studies.compare.timed.trials import choose_settings
 from weft.studies.engine.study import Job, Study
 
 EARLY_END = 0.5  # of the time, after which a run for the first leaderboard is left
-MARGIN = 1.6  # of what mistakes and report took the first time, for the last
 
 
 def run_stages(session: Session) -> Study:
@@ -62,13 +60,11 @@ def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) ->
     session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
     session.lead([job for job in jobs if job.candidate not in {*left, *later}], stages.first)
     keep_fitted(session, fixed)
-    began = time.perf_counter()
-    session.finish(session.study)
-    session.show_so_far()
+    with session.kept_in_reserve():
+        session.finish(session.study)
+        session.show_so_far()
     session.tell("first leaderboard: " + ", ".join(c.name for c in session.study.candidates))
     session.study = replace(session.study, candidates=everyone)
-    clock.reserve = max(clock.reserve, MARGIN * (time.perf_counter() - began))
-    session.state.reserve = clock.reserve
     if later:
         session.tell(f"with the full runs: {', '.join(later)}, which would have made it late")
 
