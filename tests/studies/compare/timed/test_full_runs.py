@@ -163,6 +163,7 @@ def test_larger_images_are_read_before_steps_are_timed(tmp_path: Path, monkeypat
     session, done = under_way(900.0, 1.0, tmp_path), list[tuple[object, int | None]]()
     one = replace(session.learnt[0], count={"params": 50_000, "macs": 50_000})
     larger = replace(one, img_size=96)
+    session.asked = replace(session.asked, match="time")
     monkeypatch.setattr(trials, "trial_side", lambda *_: 96)
     monkeypatch.setattr(sizes, "other_sizes", lambda *_: [larger, replace(larger, network={"depth": 1})])
 
