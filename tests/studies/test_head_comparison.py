@@ -23,12 +23,12 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_head_stands_on_the_encoder(encoder: Path) -> None:
-    """M7: gMLP, split gMLP, tMLP, aMLP, attention, identity and the linear probe."""
+    """M7: gMLP, multiplicative gMLP, tMLP, aMLP, attention, identity and the linear probe."""
     configs = head_configs(configure(encoder, frozen=True, network={"dim": 16}))
     assert len(configs) == 7 and set(CONTROLS) < set(configs)
     networks = {name: open_finetuning(config).network for name, config in configs.items()}
     assert all(network.encoder is not None and network.dim == 16 for network in networks.values())
-    assert networks["gmlp"].gate == "multiplicative" and networks["split gmlp"].gate == "split"
+    assert networks["gmlp"].gate == "split" and networks["multiplicative gmlp"].gate == "multiplicative"
     assert networks["tmlp"].gate_weight == "toeplitz" and networks["amlp"].tiny_attention == 64
     assert networks["attention"].mixer == "attention" and networks["identity"].mixer == "identity"
     assert networks["linear probe"].depth == 0

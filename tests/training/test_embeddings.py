@@ -135,12 +135,37 @@ def test_only_the_rows_that_a_run_reads_are_embedded(encoder: EncoderConfig, mon
         assert torch.equal(one.targets, other.targets)
 
 
+def test_parts_of_the_rows_find_what_was_embedded_of_more_and_more_rows_cost_the_new_ones(
+    encoder: EncoderConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a learning curve has parts of the rows, and a comparison with more time more of them."""
+    compute, read = stores.compute, list[int]()
+    monkeypatch.setattr(stores, "compute", lambda part, by: read.append(len(part.lengths)) or compute(part, by))
+    transform = TextTransform(tokenizer_of(Path(encoder.folder)), LENGTH)
+
+    def embed(share: float) -> int:
+        reading = ReadingConfig(train_fraction=share, validation_rows=20, test_rows=30)
+        source = read_source(RunConfig(source=str(sentences()), reading=reading))
+        found = embedded_batches(source, "train", transform, encoder, batch_size=8)
+        plain = batches(source, "train", 8, transform=transform)[0]
+        assert torch.equal(found[0].inputs["mask"], plain.inputs["mask"])
+        expected = TrainedEncoder(encoder)(plain.inputs["x"], plain.inputs["mask"], plain.inputs["segments"])
+        real = plain.inputs["mask"]
+        torch.testing.assert_close(found[0].inputs["x"][real], expected[real], atol=2e-3, rtol=1e-3)
+        return source.count("train") + 20 + 30
+
+    some, few, many, again = map(embed, (0.3, 0.1, 0.5, 0.3))
+    assert few < some == again < many == sum(read), "each row once"
+
+
 def test_as_many_blocks_are_kept_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     cache.mkdir()
     bert = configured("bert_tiny", depth=6, dim=100, heads=2)
     for limit, layers in (("1000000", (1, 2, 3, 4, 5, 6)), ("500000", (2, 4, 6)), ("300000", (6,))):
         monkeypatch.setenv("WEFT_CACHE_LIMIT", limit)
         assert fitting_layers(bert, 400, "texts") == layers
+    monkeypatch.setenv("WEFT_CACHE_LIMIT", "1000000")
+    assert fitting_layers(bert, 400, "texts", encoders=2) == (2, 4, 6), "two encoders share the room"
     monkeypatch.setenv("WEFT_CACHE_LIMIT", "100000")
     with pytest.raises(WeftError, match="raise WEFT_CACHE_LIMIT"):
         fitting_layers(bert, 4000, "texts")

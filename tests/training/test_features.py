@@ -14,12 +14,13 @@ import weft
 from training.image_starts import configure
 from training.runs import train
 from weft.data.open.source import Source, open_source
+from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import Cache
 from weft.data.transform.transforms import ImageTransform
 from weft.errors import WeftError
 from weft.networks.registry import create_model
 from weft.training.config import DurationConfig, OptimisationConfig, ReadingConfig
-from weft.training.features import linear, store
+from weft.training.features import baseline, linear, store
 from weft.training.features.linear import solved_rows
 from weft.training.features.store import FrozenNetwork, features_of
 from weft.training.finetuning import prepare
@@ -50,7 +51,7 @@ def test_networks_of_one_file_have_features_of_their_own() -> None:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows each part has that is computed, of 300 at most."""
+    """How many rows are computed of each block of 300 at a time."""
     counts: list[int] = []
     compute = store.computed
 
@@ -93,7 +94,7 @@ def test_a_kill_costs_one_part_of_a_thinned_split(reads: list[int], monkeypatch:
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
         killed.setattr(store, "of_images", read)
         features_of(thin(train_fraction=0.6, test_rows=50), "train", frozen, said.append)
-    assert reads == [300, 300] and "reading digits" in said[0]
+    assert len(reads) == 2 and "reading digits" in said[0]
     source = thin(train_fraction=0.6, test_rows=50)
     features_of(source, "train", frozen, said.append)
     assert sum(reads) == sum(source.count(role) for role in ("train", "validation", "test"))
@@ -104,6 +105,29 @@ def test_another_cut_of_all_rows_reads_none_again(reads: list[int]) -> None:
     features_of(thin(), "train", frozen)
     features_of(thin(split_seed=1), "train", frozen)
     assert sum(reads) == 1797
+
+
+def test_parts_of_the_rows_find_the_features_of_more_and_more_rows_cost_the_new_ones(reads: list[int]) -> None:
+    frozen, sources = FrozenNetwork(lenet(), TRANSFORM, "a"), [thin(train_fraction=share) for share in (0.3, 0.1, 0.6)]
+    for source in sources:
+        found = features_of(source, "train", frozen).x
+        raws, _ = source.splits["train"].read(np.arange(source.count("train")))
+        with torch.no_grad():
+            plain = store.pooled(frozen.network, torch.cat([TRANSFORM(raw)["x"] for raw in raws]))
+        torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
+    assert sum(reads) == sum(sources[-1].count(role) for role in ("train", "validation", "test")), "each row once"
+    assert len(reads) == 2 * 6, "none of the smallest part"
+
+
+def test_rows_that_tell_how_long_features_take_are_of_all_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be sorted by length."""
+    source, read = open_source("digits"), list[int]()
+    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (None, []))
+    monkeypatch.setattr(baseline, "of_raws", lambda frozen, raws: read.append(len(raws)))
+    reader, asked = MemorySplit.read, list[np.ndarray]()
+    monkeypatch.setattr(MemorySplit, "read", lambda split, index: asked.append(index) or reader(split, index))
+    baseline.seconds_per_row(FinetuneConfig(source="digits"), "start", source, rows=10)
+    assert read == [2, 10] and asked[0][-1] == source.count("train") - 1
 
 
 def test_features_that_are_no_numbers_are_refused_and_not_kept() -> None:

@@ -219,9 +219,12 @@ def test_a_hugging_face_config_that_lacks_a_size_is_a_sentence(tmp_path: Path) -
     fields = json.loads((tmp_path / "config.json").read_text())
     del fields["hidden_size"]
     (tmp_path / "config.json").write_text(json.dumps(fields))
+    told = []
     for load in (network_from_folder, lambda folder: load_weights(network, folder)):
-        with pytest.raises(WeftError, match="hidden_size"):
+        with pytest.raises(WeftError, match="lacks 'hidden_size'") as refused:
             load(tmp_path)
+        told.append(str(refused.value))
+    assert told[0] == told[1], "one sentence for one trouble"
 
 
 def test_a_layout_without_a_place_for_the_network_says_so(tmp_path: Path) -> None:

@@ -71,6 +71,28 @@ def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_
     assert study.finished(study.jobs[1])
 
 
+def test_every_worker_opens_what_it_will_read_at_the_same_time():
+    class Fake:
+        def ask(self, task: object, *arguments: object) -> None:
+            begun.append(self)
+
+        def answer(self) -> str:
+            assert len(begun) == 2, "nobody waits for the other"
+            if refused:
+                raise TaskFailed("there is no such source", True)
+            return "facts"
+
+    begun: list[Fake] = []
+    refused: list[bool] = []
+    pool = Pool.__new__(Pool)
+    pool.workers = [Fake(), Fake()]  # type: ignore[list-item]
+    assert pool.everyone(tasks.look, "asked") == "facts" and begun == pool.workers
+    begun.clear()
+    refused.append(True)
+    with pytest.raises(WeftError, match="there is no such source"):
+        pool.everyone(tasks.look, "asked")
+
+
 def test_the_schedule_that_the_clock_prefers_is_chosen(monkeypatch: pytest.MonkeyPatch):
     class Fake:
         def __init__(self) -> None:

@@ -76,17 +76,24 @@ class Cache:
 
     def get(self, key: str, about: str, build: Callable[[], Tensors]) -> Tensors:
         """The entry `key`, built and stored if it is not there; `about` says what it is, for listings."""
+        return self.grow(key, about, lambda found: True, lambda found: build())
+
+    def grow(
+        self, key: str, about: str, enough: Callable[[Tensors], bool], build: Callable[[Tensors | None], Tensors]
+    ) -> Tensors:
+        """The entry `key` if it is `enough`; else what `build` makes of it, or of nothing, takes its place."""
         path = self.folder / f"{key}{_ENDING}"
-        if (found := _load(path)) is not None:
+        if (found := _load(path)) is not None and enough(found):
             return found
         building = False
         with FILLING.counted():  # also while somebody else makes it
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with self._lock(key):
-                    if (found := _load(path)) is None:  # nobody made it while we waited
+                    found = _load(path)
+                    if found is None or not enough(found):  # nobody made it while we waited
                         building = True
-                        found = build()
+                        found = build(found)
                         building = False
                         self._store(path, found, about)
                     return found
@@ -94,7 +101,7 @@ class Cache:
                 if building:  # its trouble is not that of the cache
                     raise
                 warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)
-                return build() if found is None else found
+                return found if found is not None and enough(found) else build(found)
 
     def entries(self) -> list[Entry]:
         """All entries, the least recently used first."""

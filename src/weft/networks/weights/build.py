@@ -6,9 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from weft.disk import brief, complaint
 from weft.errors import WeftError
 from weft.networks.base.network import Network
 from weft.networks.config import NetworkConfig, TextTokensConfig
@@ -16,7 +13,7 @@ from weft.networks.measure.cost import total_parameters
 from weft.networks.registry import REGISTRY, build, config_from_dict
 from weft.networks.weights import huggingface, own, timm
 from weft.networks.weights.files import Checkpoint, read
-from weft.networks.weights.load import classes_of, layout_of, load_checkpoint, plainly_named, stated
+from weft.networks.weights.load import classes_of, layout_of, legible, load_checkpoint, plainly_named, stated
 from weft.networks.weights.outline import outline, require_little_unstored, require_parameters
 
 
@@ -55,17 +52,11 @@ def described(checkpoint: Checkpoint) -> NetworkConfig:
         raise WeftError(f"{origin} has no config.json that weft can read; use create_model with pretrained={origin!r}")
     checkpoint = plainly_named(checkpoint, adapter)
     classes = classes_of(adapter, checkpoint)
-    try:
+    with legible(origin):
         if adapter.layout == "timm":
             return timm_config(checkpoint, classes)
         huggingface.known(checkpoint)  # refuses what weft does not read
         return huggingface.CONFIGS[fields["model_type"]](fields, checkpoint.tensors, classes)
-    except KeyError as error:
-        raise WeftError(f"the config.json of {origin} lacks {error} or names what weft has not") from None
-    except ValidationError as error:
-        raise WeftError(f"the config.json of {origin}: {complaint(error)}; fetch it again") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise WeftError(f"the config.json of {origin} is damaged ({brief(error)}); fetch it again") from None
 
 
 def found_encoder(config: NetworkConfig, origin: str) -> NetworkConfig:

@@ -7,14 +7,16 @@ exception is the head, which stays fresh where the numbers of classes differ, an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from torch import Tensor
 
-from weft.disk import brief
+from weft.disk import brief, complaint
 from weft.errors import WeftError
 from weft.networks.base.backbone import TokenNetwork
 from weft.networks.base.network import Network, uncompiled
@@ -127,14 +129,24 @@ def plainly_named(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
 
 def stated(adapter: Adapter, checkpoint: Checkpoint) -> dict[str, Any]:
     """The fields of weft's configuration that a checkpoint tells."""
-    try:
+    with legible(checkpoint.origin):
         return adapter.known(checkpoint)
+
+
+@contextmanager
+def legible(origin: str) -> Iterator[None]:
+    """Whatever goes wrong while the config.json of a checkpoint is read, as a sentence."""
+    file = f"the config.json of {origin}"
+    try:
+        yield
     except KeyError as error:
-        raise WeftError(f"the config.json of {checkpoint.origin} lacks {error}; fetch it again") from None
+        raise WeftError(f"{file} lacks {error}, or names what weft has not; fetch it again, or use another") from None
     except IndexError as error:
-        raise WeftError(f"{checkpoint.origin} has tensors of strange shapes ({first_line(error)})") from None
+        raise WeftError(f"{origin} has tensors of strange shapes ({first_line(error)})") from None
+    except ValidationError as error:
+        raise WeftError(f"{file}: {complaint(error)}; fetch it again") from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise WeftError(f"the config.json of {checkpoint.origin} is damaged ({brief(error)}); fetch it again") from None
+        raise WeftError(f"{file} is damaged ({brief(error)}); fetch it again") from None
 
 
 def check_settings(config: NetworkConfig, known: dict[str, Any], origin: str) -> None:

@@ -22,11 +22,12 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.statistics.verdicts import Group
 from weft.training.config import FITTED
+from weft.training.embeddings.heads import HEADS as ON_EMBEDDINGS
 from weft.training.storage.run_folder import RunFolder
 
 SMALLER = (160, 128, 96)  # px that images are given at where there is no time for the side of the network's training
 ENOUGH = 10_000  # training rows that should fit before images are enlarged further
-HEADS = {"gmlp": "gmlp_text_tiny", "tmlp": "tmlp_text_tiny", "amlp": "amlp_text_tiny"}
+HEADS = {name: ON_EMBEDDINGS[name] for name in ("gmlp", "tmlp", "amlp")}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
 HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
 LEAST = 64  # training rows below which a probe is left out for want of time
@@ -162,9 +163,9 @@ def finetuned(probe: Candidate) -> Candidate:
 
 def heads(facts: Facts, probe: Probe) -> list[Candidate]:
     """Networks on the embeddings of a trained encoder, from the rows that its probe learns from."""
-    candidate, changes = probe.candidate, {"drop_rate": HEAD_DROPOUT}
+    candidate, dropout = probe.candidate, {"drop_rate": HEAD_DROPOUT}
     name = candidate.name.removesuffix("+probe")
     return [
-        replace(candidate, name=f"{name}+{head}", model=model, network=changes, layers=probe.layers)
-        for head, model in (HEADS.items() if facts.modality == "text" else ())
+        replace(candidate, name=f"{name}+{head}", model=model, network=changes | dropout, layers=probe.layers)
+        for head, (model, changes) in (HEADS.items() if facts.modality == "text" else ())
     ]

@@ -56,6 +56,15 @@ class Pool:
         self.workers[0].ask(task, *arguments)
         return self.answers(task, self.workers[:1])[0]
 
+    def everyone(self, task: Callable[..., T], *arguments: Any) -> T:
+        """The same, done by every worker of this machine, so that each has opened then what it will read."""
+        if self.settled:
+            return self.first(task, *arguments)
+        found = self.each(task, [arguments] * len(self.workers))[0]
+        if isinstance(found, WeftError):
+            raise found
+        return found
+
     def answers(self, task: Callable[..., T], workers: list[Worker]) -> list[T]:
         """What each was asked for; the first failure as a sentence, after all have answered."""
         found, trouble = self.collect(task, workers)
@@ -176,8 +185,8 @@ class Admission(Protocol):
     def ended(self, job: Job, took: float) -> None:
         """Note the seconds that it took."""
 
-    def patience(self) -> float:
-        """Seconds until runs that are still under way are saved and left."""
+    def patience(self, jobs: list[Job]) -> float:
+        """Seconds until runs under way are saved and left, these being all that are not done."""
 
 
 def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Admission | None = None) -> list[Job]:
@@ -207,13 +216,14 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
                     busy[worker] = job, time.perf_counter()
             if not busy:  # nothing more was admitted
                 break
-            ready = pool.ready(busy, admission.patience() if admission else None)
+            under_way = [job for job, _ in busy.values()]
+            ready = pool.ready(busy, admission.patience([*under_way, *waiting]) if admission else None)
             if not ready:
-                say(f"time is up: {', '.join(job.candidate for job, _ in busy.values())} saved on the way")
+                say(f"time is up: {', '.join(job.candidate for job in under_way)} saved on the way")
                 for worker in save_all(busy, LEAVING):
                     worker.join(0.0)
                     pool.replace(worker)
-                return [*left, *(job for job, _ in busy.values()), *waiting]
+                return [*left, *under_way, *waiting]
             for worker in ready:
                 job, started = busy.pop(worker)
                 end = end_of(study, pool, worker, job)

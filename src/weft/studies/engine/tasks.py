@@ -73,9 +73,9 @@ def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
     return seconds_per_row(config, start, source)
 
 
-def embed(config: FinetuneConfig, threads: int) -> tuple[int, ...]:
-    """Keep the embeddings of all texts that runs on the network which `config` starts from will read; of which blocks
-    they are."""
+def embed(config: FinetuneConfig, threads: int, encoders: int) -> tuple[int, ...]:
+    """Keep the embeddings of all texts that runs on the network which `config` starts from, one of several `encoders`,
+    will read; of which blocks they are."""
     import io
     from contextlib import redirect_stderr
 
@@ -86,7 +86,7 @@ def embed(config: FinetuneConfig, threads: int) -> tuple[int, ...]:
 
     torch.set_num_threads(threads)
     with redirect_stderr(io.StringIO()):  # how far it is would be drawn over the table of the study
-        return embed_rows(config, data_of(config)[0])
+        return embed_rows(config, data_of(config)[0], encoders)
 
 
 def trained_side(start: str) -> int:

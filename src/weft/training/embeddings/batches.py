@@ -18,7 +18,7 @@ from weft.data.read.cache import digest
 from weft.data.transform.transforms import TextTransform
 from weft.errors import WeftError
 from weft.networks.config import EncoderConfig
-from weft.training.embeddings.store import Index, VectorStore, only, vector_store
+from weft.training.embeddings.store import Index, VectorStore, vector_store
 
 
 class EmbeddedBatch:
@@ -63,7 +63,7 @@ def embedded_batches(
     tokens = token_store(source, split, transform)
     key = f"embeddings {encoder.digest} {encoder.layers} {id(tokens)} {digest(rows.tobytes())}"
     if key not in source.stores:
-        source.stores[key] = vector_store(only(tokens, rows), encoder, f"{source.name}, {split.table.name}")
+        source.stores[key] = vector_store(tokens, encoder, f"{source.name}, {split.table.name}", rows=rows)
     store: VectorStore = source.stores[key]
     places = np.searchsorted(rows, split.rows)
     plan = bucketed(store.lengths[places], batch_size, seed) if train else in_order(len(split), batch_size)

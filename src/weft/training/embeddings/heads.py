@@ -11,8 +11,8 @@ from typing import Any
 PROBE: dict[str, Any] = {"depth": 0, "positions": "none", "final_norm": False}
 
 HEADS: dict[str, tuple[str, dict[str, Any]]] = {  # name: network and changes to it
-    "gmlp": ("gmlp_text_tiny", {"gate": "multiplicative"}),
-    "split gmlp": ("gmlp_text_tiny", {}),
+    "gmlp": ("gmlp_text_tiny", {}),
+    "multiplicative gmlp": ("gmlp_text_tiny", {"gate": "multiplicative"}),  # not split
     "tmlp": ("tmlp_text_tiny", {}),
     "amlp": ("amlp_text_tiny", {}),
     "attention": ("mixer_text_tiny", {"mixer": "attention", "heads": 2, "positions": "learned"}),

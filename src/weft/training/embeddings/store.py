@@ -1,7 +1,7 @@
 """The contextual embeddings of all texts of a table, computed once by a frozen encoder and mapped from the cache.
 
-They are kept in parts under names made of the texts' ids, the encoder's digest and the layer. A part is written whole
-or not at all, so a kill costs one part, and the next call goes on with the others.
+They are kept in blocks of a table's rows, under names made of the texts' ids, the encoder's digest and the layers. A
+block is written whole or not at all, so a kill costs one, and the next call goes on with the others.
 """
 
 from __future__ import annotations
@@ -19,65 +19,69 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.batch.token_batches import TokenStore
+from weft.data.read.blocks import Compute, grown, in_blocks
 from weft.data.read.cache import Cache, digest
 from weft.errors import WeftError
 from weft.networks.base.encoder import TrainedEncoder
 from weft.networks.config import EncoderConfig, TextTokensConfig
 from weft.training.loop.display import duration
 
-VERSION = "1"  # raise it when the same encoder would give other embeddings
-PART = 2048  # texts of an entry: what a kill can cost
-KEPT = 0.5  # of what the cache may hold, and of what is free on its disk, for the embeddings of one source
+VERSION = "2"  # raise it when the same encoder would give other embeddings
+PART = 2048  # rows of a table in an entry: what a kill can cost
+KEPT = 0.5  # of what the cache may hold, and of what is free on its disk, for the embeddings of a source
 BATCH = 4096  # tokens that the encoder reads at a time: enough for full speed, few enough for any memory
 
 Index = NDArray[np.int64]
 Say = Callable[[str], None]
-Build = Callable[[], dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
 class VectorStore:
-    """Embeddings of all texts, end to end, in parts of PART texts; text i has the tokens [offsets[i], offsets[i+1])."""
+    """Embeddings of some texts; text i has the tokens [starts[i], starts[i] + lengths[i]) of the part owners[i]."""
 
     parts: list[Tensor]  # (tokens of the part, channels) float16, mapped from their files
-    offsets: Index
-
-    @property
-    def lengths(self) -> Index:
-        return np.diff(self.offsets)
+    owners: Index
+    starts: Index
+    lengths: Index
 
     def rows(self, index: Index) -> list[Tensor]:
         """(tokens, channels) of each text."""
-        found = []
-        for row in index.tolist():
-            before = self.offsets[row - row % PART]
-            found.append(self.parts[row // PART][self.offsets[row] - before : self.offsets[row + 1] - before])
-        return found
+        spans = zip(self.owners[index], self.starts[index], self.lengths[index], strict=True)
+        return [self.parts[owner][start : start + length] for owner, start, length in spans]
 
 
-def vector_store(tokens: TokenStore, config: EncoderConfig, about: str, say: Say | None = None) -> VectorStore:
-    """The embeddings of the texts in `tokens`: those in the cache, and the others computed now."""
-    cache = Cache()
-    size = int(tokens.offsets[-1]) * config.dim * 2
+def vector_store(
+    tokens: TokenStore, config: EncoderConfig, about: str, say: Say | None = None, rows: Index | None = None
+) -> VectorStore:
+    """The embeddings of the texts of a table, or of some of its rows: those in the cache, the others computed now."""
+    cache, lengths = Cache(), tokens.lengths
+    rows = np.arange(len(lengths)) if rows is None else rows
+    size = int(lengths[rows].sum()) * config.dim * 2
     if size > cache.limit:
         raise WeftError(
             f"the embeddings of {about} take {size / 1e9:.1f} GB, more than the cache may hold "
             f"({cache.limit / 1e9:.1f} GB); raise WEFT_CACHE_LIMIT, or use a smaller --max-length"
         )
-    encoder, progress = TrainedEncoder(config), Progress(about, len(tokens.lengths), say or tell)
-    parts = []
-    for first in range(0, len(tokens.lengths), PART):
-        part = cut(tokens, first, min(first + PART, len(tokens.lengths)))
-        build = progress.watched(partial(built, part, encoder), first, len(part.lengths))
-        parts.append(cache.get(part_key(part, config), f"embeddings of {about}, texts {first:,} on", build)["vectors"])
-    return VectorStore(parts, tokens.offsets)
+    encoder, progress = TrainedEncoder(config), Progress(about, len(rows), say or tell)
+    parts, starts = list[Tensor](), [np.zeros(0, np.int64)]
+    blocks = in_blocks(rows, PART)
+    for chosen in blocks:
+        first = int(chosen[0]) // PART * PART
+        key = part_key(cut(tokens, first, min(first + PART, len(lengths))), config)
+        compute = progress.watched(partial(computed, tokens, encoder), len(chosen))
+        known, vectors = grown(cache, key, f"embeddings of {about}, texts {first:,} on", chosen, compute, lengths)
+        ends = np.cumsum(lengths[known])
+        starts.append((ends - lengths[known])[np.searchsorted(known, chosen)])
+        parts.append(vectors)
+    owners = np.repeat(np.arange(len(blocks)), [len(chosen) for chosen in blocks])
+    return VectorStore(parts, owners, np.concatenate(starts), lengths[rows])
 
 
-def fitting_layers(encoder: TextTokensConfig, tokens: int, about: str) -> tuple[int, ...]:
+def fitting_layers(encoder: TextTokensConfig, tokens: int, about: str, encoders: int = 1) -> tuple[int, ...]:
     """The blocks of an encoder whose outputs for so many tokens are kept: all, or as many as there is room for, evenly
-    spaced and with the last."""
+    spaced and with the last. Several `encoders` share the room: what one keeps must not drive out what another has."""
     cache = Cache()
-    room = KEPT * min(cache.limit, shutil.disk_usage(cache.folder).free)
+    room = KEPT * min(cache.limit, shutil.disk_usage(cache.folder).free) / encoders
     count = min(encoder.depth, int(room / (tokens * encoder.dim * 2)))
     if count == 0:
         raise WeftError(
@@ -108,9 +112,9 @@ def part_key(part: TokenStore, config: EncoderConfig) -> str:
     return digest("embeddings", VERSION, config.digest, ",".join(map(str, config.layers)), *texts)
 
 
-def built(part: TokenStore, encoder: TrainedEncoder) -> dict[str, Tensor]:
-    """An entry of the cache."""
-    return {"vectors": compute(part, encoder)}
+def computed(tokens: TokenStore, encoder: TrainedEncoder, rows: Index) -> Tensor:
+    """The embeddings of the texts of some rows, end to end."""
+    return compute(only(tokens, rows), encoder)
 
 
 def compute(part: TokenStore, encoder: TrainedEncoder) -> Tensor:
@@ -139,21 +143,24 @@ class Progress:
     def __init__(self, about: str, total: int, say: Say, what: str = "texts", verb: str = "embedding") -> None:
         self.about, self.total, self.say, self.what, self.verb = about, total, say, what, verb
         self.started: float | None = None
-        self.done, self.last = 0, 0.0
+        self.passed, self.done, self.last = 0, 0, 0.0
 
-    def watched(self, build: Build, first: int, count: int) -> Build:
-        """`build`, which makes `count` of them from `first` on, with a word before and after it."""
+    def watched(self, compute: Compute, count: int) -> Compute:
+        """`compute` for the next `count` of them, or for those of them that are missing, with a word before and after
+        it."""
+        first, self.passed = self.passed, self.passed + count
 
-        def build_and_tell() -> dict[str, Tensor]:
+        def compute_and_tell(rows: Index) -> Tensor:
             if self.started is None:
                 self.started = self.last = time.perf_counter()
-                self.say(f"{self.verb} {self.about} once: {self.total - first:,} of {self.total:,} {self.what} to go")
-            found = build()
-            self.done += count
+                to_go = self.total - first - count + len(rows)
+                self.say(f"{self.verb} {self.about} once: {to_go:,} of {self.total:,} {self.what} to go")
+            found = compute(rows)
+            self.done += len(rows)
             self._tell(first + count, time.perf_counter())
             return found
 
-        return build_and_tell
+        return compute_and_tell
 
     def _tell(self, reached: int, now: float) -> None:
         assert self.started is not None

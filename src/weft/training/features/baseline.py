@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from weft.data.open.source import ROLES, Source
+from weft.data.open.splits import spread
 from weft.data.transform.transforms import ImageTransform
 from weft.networks.measure.cost import total_macs, total_parameters
 from weft.training.config import RunConfig
@@ -65,7 +66,7 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
 def seconds_per_row(config: RunConfig, start: str, source: Source, rows: int = 24) -> float:
     """How long the features of one row take, from a few of them."""
     frozen, _ = frozen_of(config, start, source)
-    raws, _ = source.splits["train"].read(np.arange(min(rows, source.count("train"))))
+    raws, _ = source.splits["train"].read(spread(source.count("train"), rows))  # rows may be sorted, by length too
     with torch.inference_mode():
         of_raws(frozen, raws[:2])
         began = time.perf_counter()

@@ -1,8 +1,8 @@
 """The features of a source's inputs, computed once by a frozen network and mapped from the cache.
 
-They are kept in parts, under names made of the weights' digest, the network's configuration, the source's fingerprint,
-the preprocessing and the rows: other weights, another image side or other data are other entries. A part is written
-whole or not at all, so a kill costs one part, and the next call goes on with the others.
+They are kept in blocks of a table's rows, under names made of the weights' digest, the network's configuration, the
+source's fingerprint and the preprocessing: other weights, another image side or other data are other entries. A block
+is written whole or not at all, so a kill costs one, and the next call goes on with the others.
 
     found = features_of(source, "train", FrozenNetwork(network, transform, digest))     # .x (rows, channels), .targets
 """
@@ -25,6 +25,7 @@ from weft import machine
 from weft.data.batch.stores import DecodedPixels, token_store
 from weft.data.open.source import Source
 from weft.data.open.splits import MemorySplit
+from weft.data.read.blocks import grown, in_blocks
 from weft.data.read.cache import Cache, digest
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
@@ -33,8 +34,8 @@ from weft.networks.weights.load import TRAINING_ONLY
 from weft.training.embeddings.store import Progress, of_one_length, tell
 from weft.training.features.folding import folded, pooled
 
-VERSION = "2"  # raise it when the same network would give other features
-PART = 2048  # inputs of an entry: what a kill can cost
+VERSION = "3"  # raise it when the same network would give other features
+PART = 2048  # rows of a table in an entry: what a kill can cost
 BATCH = 32  # images at a time: full speed on a CPU, and little memory
 AHEAD = 2  # batches that are decoded while the network reads another
 
@@ -109,7 +110,7 @@ def used_rows(source: Source, split: MemorySplit) -> Index:
 
 
 def row_features(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index, say: Say) -> Tensor:
-    """(rows, channels) float32 of some rows of a split's table, part by part."""
+    """(rows, channels) float32 of some rows of a split's table, block by block."""
     cache = Cache()
     size = len(rows) * frozen.network.head_inputs * 4
     if size > cache.limit:
@@ -119,13 +120,15 @@ def row_features(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows
         )
     about = f"{source.name}, {split.table.name}"
     progress = Progress(about, len(rows), say, ("image" if source.modality == "image" else "text") + "s", "reading")
-    parts = []
-    for first in range(0, len(rows), PART):
-        chosen = rows[first : first + PART]
-        build = progress.watched(partial(computed, source, split, frozen, chosen), first, len(chosen))
-        key = digest(table_key(source, split, frozen), chosen.tobytes())
-        parts.append(cache.get(key, f"features of {about}, rows {chosen[0]:,} on", build)["features"])
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    found, table, first = torch.empty(len(rows), frozen.network.head_inputs), table_key(source, split, frozen), 0
+    for chosen in in_blocks(rows, PART):
+        number = int(chosen[0]) // PART
+        compute = progress.watched(partial(computed, source, split, frozen), len(chosen))
+        name = f"features of {about}, rows {number * PART:,} on"
+        known, features = grown(cache, digest(table, f"{number} of {PART}"), name, chosen, compute)
+        found[first : first + len(chosen)] = features[torch.from_numpy(np.searchsorted(known, chosen))]
+        first += len(chosen)
+    return found
 
 
 def table_key(source: Source, split: MemorySplit, frozen: FrozenNetwork) -> str:
@@ -135,8 +138,8 @@ def table_key(source: Source, split: MemorySplit, frozen: FrozenNetwork) -> str:
 
 
 @torch.inference_mode()
-def computed(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> dict[str, Tensor]:
-    """An entry of the cache: the features of some rows of a table, in order."""
+def computed(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> Tensor:
+    """The features of some rows of a table, in order."""
     found = torch.zeros(len(rows), frozen.network.head_inputs)
     make = of_images if isinstance(frozen.transform, ImageTransform) else of_texts
     for chosen, features in make(source, split, frozen, rows):
@@ -146,7 +149,7 @@ def computed(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: In
             f"the features of {split.table.place(int(rows[int(bad[0])]))} are not finite numbers; the weights may be "
             "damaged or of another network: start from others"
         )
-    return {"features": found.clone()}
+    return found.clone()
 
 
 def of_images(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: Index) -> Iterator[tuple[Index, Tensor]]:

@@ -238,13 +238,13 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     return found.with_lessons()
 
 
-def embed_rows(config: FinetuneConfig, source: Source) -> tuple[int, ...]:
+def embed_rows(config: FinetuneConfig, source: Source, encoders: int = 1) -> tuple[int, ...]:
     """Compute and keep the embeddings of all texts that runs on a frozen encoder will read; of which blocks they are,
-    as many as there is room for."""
+    as many as there is room for beside those of the other `encoders`."""
     inputs = open_finetuning(replace(config, thawing=ThawingConfig(frozen=True)), None, (source, None))
     encoder, transform = inputs.start.network, inputs.transform
     assert isinstance(encoder, TextTokensConfig) and isinstance(transform, TextTransform)
-    layers = fitting_layers(encoder, tokens_read(source, transform), source.name)
+    layers = fitting_layers(encoder, tokens_read(source, transform), source.name, encoders)
     inputs = open_finetuning(replace(config, thawing=ThawingConfig(frozen=True, layers=layers)), None, (source, None))
     for role in ROLES:
         inputs.batches(role)

@@ -15,7 +15,7 @@ from weft.errors import WeftError, WorkFailed
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import full_runs as stage
-from weft.studies.compare.timed import members, sizes
+from weft.studies.compare.timed import members, sizes, trials
 from weft.studies.compare.timed.full_runs import fixed_in_time, keep_fitted
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.plan import early_fixed, room_in
@@ -23,7 +23,7 @@ from weft.studies.compare.timed.runs import Runs
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.timed.trials import choose_settings
-from weft.studies.engine import step_timing
+from weft.studies.engine import step_timing, tasks
 from weft.studies.engine.study import Job
 from weft.training.config import OptimisationConfig
 
@@ -101,6 +101,27 @@ def test_a_learning_curve_has_the_planned_seeds_and_loses_no_more_than_what_was_
     assert there == [(0, 1.0), (1, 0.1), (0, 0.3), (1, 0.3)]
 
 
+def test_further_seeds_come_after_the_planned_curve_each_with_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, asked_for, reports = under_way(900.0, 1.0, tmp_path), list[tuple[int, float]](), list[int]()
+    one = session.learnt[0]
+    session.learnt, session.study = [one], replace(session.study, candidates=[one])
+    session.asked = replace(session.asked, learning_curve=True)
+    session.state.chosen = {"mlp": session.usual(one)}
+
+    def run(session: Session, jobs: list[Job], stage: str) -> list[Job]:
+        asked_for.extend((job.seed, job.config.reading.train_fraction) for job in jobs)
+        return []
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 3)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session: reports.append(len(session.study.jobs)))
+    stage.full_runs(session, Stages(4.0, 16.0, 1, 2))
+    assert reports == [1, 2, 6, 7, 9], "the report is drawn anew after every round"
+    planned = [(0, 1.0), (1, 1.0), (0, 0.1), (1, 0.1), (0, 0.3), (1, 0.3)]
+    assert asked_for == [*planned, (2, 1.0), (2, 0.1), (2, 0.3)]
+    assert len(session.study.jobs) == len(asked_for)
+
+
 # ---- further seeds, and trials
 
 
@@ -113,8 +134,11 @@ def test_the_report_is_drawn_anew_after_every_seed_while_there_is_time(
     monkeypatch.setattr(stage, "MOST_SEEDS", 3)
     monkeypatch.setattr(Session, "run", lambda session, jobs, stage: [])
     monkeypatch.setattr(Session, "show_so_far", lambda session: drawn.append(session.study.budget))
+    measured: list[str] = []
+    session.finish = lambda study: measured.append(study.budget)
     stage.full_runs(session, Stages(0.25, 1.0, 1, 1))
     assert len(session.study.jobs) == 3 and len(drawn) == reports
+    assert measured == drawn[:1] * (left > 15.0), "speeds in use are measured with the first full runs, not at the end"
 
 
 @pytest.mark.parametrize("first", [0.0625, 4.0])
@@ -133,6 +157,28 @@ def test_settings_are_tried_for_a_quarter_of_a_run_however_short_the_first_runs_
     assert (len(rates), usual in rates) == ((3, True) if first < 4.0 else (2, False))
     assert session.state.chosen["mlp"].lr == usual, "where no trial has ended"
     assert [length for _, length in session.state.tried] == [4.0] * len(rates)
+
+
+def test_larger_images_are_read_before_steps_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, done = under_way(900.0, 1.0, tmp_path), list[tuple[object, int | None]]()
+    one = replace(session.learnt[0], count={"params": 50_000, "macs": 50_000})
+    larger = replace(one, img_size=96)
+    session.asked = replace(session.asked, match="time")
+    monkeypatch.setattr(trials, "trial_side", lambda *_: 96)
+    monkeypatch.setattr(sizes, "other_sizes", lambda *_: [larger, replace(larger, network={"depth": 1})])
+
+    def first(task: object, config: Any) -> None:
+        done.append((task, config.transform.img_size))
+        raise WeftError("an image is damaged")
+
+    def each(task: object, arguments: list[Any]) -> list[Any]:
+        done.extend((task, arguments[0][0].transform.img_size) for _ in arguments)
+        return [(0.01, 0.05, 0.1)] * len(arguments)
+
+    session.pool.first, session.pool.each = first, each  # type: ignore[method-assign, assignment]
+    for _ in range(2):
+        trials.settings_beside(session, Stages(4.0, 16.0, 6, 2), [one])
+        assert done == [(tasks.look, 96), (tasks.pace, 96), (tasks.pace, 96)], "once for all of that side"
 
 
 # ---- timing

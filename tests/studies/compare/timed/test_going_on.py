@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from studies.compare.timed.midway import under_way
+from studies.compare.timed.midway import FAST, under_way
 from studies.fabricated import asked, facts, finish, make_study
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate
@@ -90,7 +90,7 @@ def test_the_short_leaderboard_of_a_session_stays_where_none_of_the_settings_had
     began: list[object] = []
     with monkeypatch.context() as patch:
         patch.setattr(Gate, "admits", lambda gate, job: not began.append(job) and len(began) <= 2)
-        patch.setattr(Gate, "patience", lambda gate: 600.0)
+        patch.setattr(Gate, "patience", lambda gate, jobs: 600.0)
         compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
     before, kept = listed(tmp_path), json.loads((tmp_path / FILE).read_text())
     for setting in kept["chosen"].values():
@@ -224,7 +224,11 @@ def test_other_weights_at_the_same_path_make_other_runs_and_are_told(tmp_path: P
     (known,) = session.fixed()["enc+probe"]
     assert session.state.chosen and not session.state.story
     session = probing(tmp_path, probe_of(0.5), weights="other")
+    tried = session.state.chosen.pop("enc+finetune")  # as if it was killed before its choice
+    session.state.tried, session.state.paces[tried.size] = [(tried, 4.0)], FAST
+    session.study = replace(session.study, trials=session.trials())
     members.add_probes(session)
+    assert not session.study.trials and not session.state.tried
     assert session.fixed()["enc+probe"][0].name != known.name
     assert not session.state.chosen and not session.state.fitted
     assert "runs/enc has changed since the last session" in session.state.story[0][1]
@@ -248,9 +252,35 @@ def test_probes_learn_from_more_rows_where_there_is_twice_the_time(
     members.add_probes(session)
     expected = 0.2 if known else share
     (probe,) = session.state.probes or []
-    assert probe.candidate.share == expected and session.state.chosen["enc+finetune"].candidate.share == expected
+    assert probe.candidate.share == expected
     late = full_runs.fixed_in_time(session, session.fixed(), {"enc+probe"})
     assert [job.config.reading.train_fraction for job in late["enc+probe"]] == [0.2], "what was learnt before stays"
+
+
+@pytest.mark.parametrize(("step", "left", "told"), [
+    (0.01, 900.0, "enc+finetune goes on with 1,036 training rows, images at 128 px"),
+    (3.0, 900.0, "enc+finetune: rows and images as before: 5 steps only; --time 26.7 min would do"),
+    (0.01, 5.0, "enc+finetune: rows and images as before: there is no time for a full run; give more --time"),
+])  # fmt: skip
+def test_a_fine_tuned_network_follows_its_probe_to_more_rows_and_larger_images_where_there_is_time(
+    step: float, left: float, told: str, tmp_path: Path
+):
+    session = probing(tmp_path, probe_of(0.2, 96))
+    session.clock.before += 900.0 - left
+    before = session.state.chosen["enc+finetune"] = replace(session.state.chosen["enc+finetune"], lr=0.0003)
+    session.add(before.candidate)
+    session.state.paces[before.size] = FAST
+    members.add_finetuned(session, Stages(4.0, 16.0, 1, 2))
+    assert session.state.chosen["enc+finetune"] == before and not session.state.story, "its probe is as it was"
+    session.state.probes = [probe_of(0.8, 128)]
+    session.pool.each = lambda task, arguments: [(step, 0.05, 0.1)] * len(arguments)  # type: ignore[method-assign, assignment]
+    members.add_finetuned(session, Stages(4.0, 16.0, 1, 2))
+    after, (_, sentence) = session.state.chosen["enc+finetune"], session.state.story[-1]
+    moved = "goes on" in told
+    assert sentence == told and (after.candidate.share, after.candidate.img_size) == (
+        (0.8, 128) if moved else (0.2, 96)
+    )
+    assert after.lr == 0.0003 and session.learnt[-1] == session.study.candidates[-1] == after.candidate
 
 
 def test_runs_that_started_from_other_weights_than_the_rest_are_left_out(tmp_path: Path):

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,18 +15,20 @@ from data.made import encoded
 from studies.compare.timed.midway import FAST, under_way
 from studies.fabricated import asked, facts, finish, make_study
 from weft.data.config import TransformConfig
-from weft.errors import WeftError, WorkFailed
+from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, fitting_folds
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import members, plan, sizes
+from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Clock, Gate, in_words
 from weft.studies.compare.timed.full_runs import fixed_in_time, without_late
 from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
 from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.stages import first_runs
 from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine import tasks
@@ -42,9 +45,47 @@ def test_a_gate_lets_in_what_ends_in_time_and_learns_from_what_took_longer(tmp_p
     clock = Clock(100.0, 0.0, time.perf_counter() - 70.0)
     study = make_study(tmp_path, {"mlp": 0.9}, seeds=1)
     gate = Gate(clock, lambda job: 10.0)
-    assert gate.admits(study.jobs[0]) and 0 < gate.patience() < 30
+    assert gate.admits(study.jobs[0]) and 0 < gate.patience(study.jobs) < 30
     gate.ended(study.jobs[0], 40.0)
     assert not gate.admits(study.jobs[0]) and clock.slowness() == 4.0
+
+
+def test_nothing_waits_for_what_can_go_on_later_but_the_others_are_waited_for(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9, "hog+logistic": 0.8}, seeds=1)
+    network, baseline = study.jobs
+    gate = Gate(Clock(1000.0, 0.0, time.perf_counter() - 150.0), lambda job: 10.0, 500.0, {"hog+logistic"}, 180.0)
+    assert gate.patience([baseline]) == pytest.approx(30.0, abs=1.0)
+    assert gate.patience([network]) == pytest.approx(370.0, abs=1.0)
+    assert gate.patience([baseline, network]) == pytest.approx(370.0, abs=1.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_probe_that_makes_the_first_leaderboard_late_goes_on_with_the_full_runs(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, shown = under_way(950.0, 1.0, tmp_path), list[list[str]]()
+    networks = [Candidate("mlp", "mlp", "mlp"), Candidate("vit", "mlp", "mlp")]
+    fixed = [Candidate("hog", "hog+logistic", "classical"), Candidate("enc+probe", "enc+logistic", "hybrid", start="e")]
+    session.learnt, session.study = networks, replace(session.study, candidates=[*networks, *fixed])
+    session.pool.workers = [None] * workers  # type: ignore[list-item]
+    begun: list[str] = []
+
+    def run(session: Session, jobs: list[Any], stage: str, gate: Gate) -> list[Any]:
+        begun.extend(job.candidate for job in jobs)
+        for job in jobs:
+            if job.candidate in ("mlp", "hog"):
+                finish(session.study, job, 0.9)
+        return [job for job in jobs if job.candidate in ("vit", "enc+probe")]
+
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda s: shown.append([job.candidate for job in s.study.jobs]))
+    session.finish = lambda study: None
+    first_runs(session, Stages(4.0, 16.0, 1, 2), networks)
+    assert set(begun[:2]) == ({"mlp", "vit"} if workers == 1 else {"hog", "enc+probe"})
+    assert [sorted(names) for names in shown] == [["hog", "mlp"]]
+    assert [candidate.name for candidate in session.study.candidates] == ["mlp", "hog", "enc+probe"]
+    assert list(session.fixed()) == ["hog", "enc+probe"] and list(session.state.fitted) == ["hog"]
+    assert session.state.story[-1][1] == "with the full runs: enc+probe, which would have made it late"
 
 
 class Closed:
@@ -56,7 +97,7 @@ class Closed:
     def ended(self, job: object, took: float) -> None:
         raise AssertionError("nothing was begun")
 
-    def patience(self) -> float:
+    def patience(self, jobs: object) -> float:
         return 0.0
 
 
@@ -72,7 +113,7 @@ def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
         def admits(self, job: object) -> bool:
             return True
 
-        def patience(self) -> float:
+        def patience(self, jobs: object) -> float:
             return 0.3
 
     said: list[str] = []
@@ -106,6 +147,9 @@ def test_full_runs_are_shortened_only_by_what_is_missing(tmp_path: Path):
     setting = session.usual(session.learnt[0])
     session.state.chosen = {"mlp": setting}
     assert shortened(session, stages) == stages, "one network fits"
+    session = under_way(15.0, 1.0, tmp_path / "long")
+    session.state.chosen = {"mlp": setting}
+    assert shortened(session, stages).full < 16.0, "two workers do not make one run shorter"
     session = under_way(6.0, 1.0, tmp_path / "late")
     session.state.chosen = {"mlp": setting}
     (job,) = session.runs.seed(setting, 0, 16.0)
@@ -113,6 +157,29 @@ def test_full_runs_are_shortened_only_by_what_is_missing(tmp_path: Path):
     session.study.run_folder(job).path.mkdir(parents=True)
     finish(session.study, job, 0.9)
     assert shortened(session, stages).full == 16.0, "nothing is missing"
+
+
+def test_the_time_of_an_interrupted_session_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise Interrupted("interrupted; the same command goes on")
+
+    session = under_way(600.0, 1.0, tmp_path)
+    monkeypatch.setattr(session_module, "run_jobs", interrupted)
+    with pytest.raises(Interrupted):
+        session.run(session.study.jobs, "seed 0")
+    assert json.loads((tmp_path / FILE).read_text())["spent"] == pytest.approx(385.0, abs=1.0)
+
+
+def test_as_much_time_is_kept_for_the_last_report_as_the_longest_before_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, times = under_way(600.0, 1.0, tmp_path), iter([0.0, 20.0, 100.0, 105.0])
+    monkeypatch.setattr(session_module, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    assert session.clock.reserve == 15.0
+    for _ in range(2):
+        with session.kept_in_reserve():
+            pass
+        assert session.clock.reserve == session.state.reserve == 32.0
 
 
 QUESTION = asked(
@@ -157,7 +224,7 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
         return len(began) <= 3  # the runs of the first leaderboard
 
     monkeypatch.setattr(Gate, "admits", admits)
-    monkeypatch.setattr(Gate, "patience", lambda gate: 600.0)
+    monkeypatch.setattr(Gate, "patience", lambda gate, jobs: 600.0)
     monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.1, 32.0, 3, 2))
     said: list[str] = []
     question = asked(

@@ -33,6 +33,7 @@ from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import State
 from weft.studies.compare.trained import HEADS, Probe, heads
 from weft.studies.engine import tasks
+from weft.studies.head_comparison import head_configs
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
 from weft.training.config import ReadingConfig, RunConfig
@@ -47,8 +48,8 @@ TEXTS = replace(facts(), modality="text")
 def session_of(folder: Path, answer: Any = (1, 2), left: float = 900.0, modality: str = "text") -> Session:
     """A comparison of one network and one probe, whose worker answers what it is asked for."""
 
-    def first(task: object, config: FinetuneConfig, threads: int) -> Any:
-        assert config.start == "encoder" and config.reading.train_fraction == 0.5 and threads == 2
+    def first(task: object, config: FinetuneConfig, threads: int, encoders: int) -> Any:
+        assert config.start == "encoder" and config.reading.train_fraction == 0.5 and (threads, encoders) == (2, 1)
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -75,12 +76,30 @@ def test_embeddings_are_computed_once_and_kept_in_mind(tmp_path: Path):
     assert [s.candidate.name for s in embedded(session, 0, session.state.probes[0])] == ["encoder+gmlp", "encoder+amlp"]
 
 
+@pytest.mark.parametrize(("left", "share"), [(900.0, 0.5), (100.0, 0.2)])
+def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, share: float, tmp_path: Path):
+    session = session_of(tmp_path, left=left)
+    fewer = heads(TEXTS, replace(PROBE, candidate=replace(PROBE.candidate, share=0.2), layers=(1, 2)))
+    for head in fewer:
+        session.add(head)
+        session.state.chosen[head.name] = replace(session.usual(head), lr=0.003)
+        session.state.paces[session.usual(head).size] = Pace(0.01, 0.05, 0.1)
+    session.pool.each = lambda task, arguments: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
+    members.add_finetuned(session, Stages(1.0, 4.0, 1, 1))
+    chosen = [session.state.chosen[head.name] for head in fewer]
+    assert {setting.candidate.share for setting in chosen} == {share} and {setting.lr for setting in chosen} == {0.003}
+    assert [candidate.name for candidate in session.learnt].count("encoder+gmlp") == 1
+    assert any("rows and images as before: embeddings take 30 s" in told for _, told in session.state.story) == (
+        left < 900
+    )
+
+
 def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
     session, asked = session_of(tmp_path), []
     session.pool.settled = True
-    session.pool.first = lambda task, config, threads: asked.append(threads) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
+    session.pool.first = lambda task, config, *how: asked.append(how) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
     assert len(embedded(session, 0, PROBE)) == 3
-    assert asked == [1] and "about 60 s" in session.state.story[-1][1]
+    assert asked == [(1, 1)] and "about 60 s" in session.state.story[-1][1]
 
 
 def test_what_there_is_no_time_for_or_cannot_be_is_left_out_with_a_note(tmp_path: Path):
@@ -98,7 +117,11 @@ def test_the_plan_has_room_for_embeddings_and_what_stands_on_them(tmp_path: Path
     monkeypatch.setattr(plan, "lay_out", lambda paces, room, *_: found.append((len(paces), room.left)) or "stages")
     for name in ("image", "text"):
         plan.laid_out(session_of(tmp_path / name, modality=name))
-    (images, left), (texts, less) = found
+    session = session_of(tmp_path / "more")
+    session.state.chosen = {"gmlp": session.usual(session.learnt[0])}  # by a session of fewer rows
+    plan.laid_out(session)
+    (images, left), (texts, less), (chosen, same) = found
+    assert chosen == 1 and same == pytest.approx(less, abs=1), "the embeddings of more rows take their time, too"
     assert (images, texts) == (1 + 1, 1 + 1 + len(HEADS)) and less == pytest.approx(left - 30, abs=1)
 
 
@@ -110,6 +133,13 @@ def test_a_network_on_embeddings_is_trained_as_worked_best(tmp_path: Path):
     optimisation = config.optimisation
     assert (optimisation.lr, optimisation.weight_decay, optimisation.model_ema_decay) == (1e-3, 0.05, 0.998)
     assert config.reading.train_fraction == 0.5 and config.duration.steps == 50
+
+
+def test_networks_on_embeddings_are_called_as_in_the_table_of_all_of_them():
+    table = head_configs(FinetuneConfig(start="encoder"))
+    for head in heads(TEXTS, PROBE):
+        name = head.name.removeprefix("encoder+")
+        assert (table[name].model, {**table[name].network, "drop_rate": 0.3}) == (head.model, head.network)
 
 
 def test_networks_on_embeddings_stand_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -160,5 +190,5 @@ def test_a_learning_curve_leaves_alone_what_learns_from_fewer_rows(tmp_path: Pat
     seed = lambda setting, seed, full, share: shares.append((setting.candidate.name, share)) or []  # noqa: E731
     monkeypatch.setattr(session.runs, "seed", seed)
     monkeypatch.setattr(session, "run", lambda jobs, stage: [])
-    learning_curve(session, Stages(1.0, 4.0, 1, 1), chosen, [])
+    learning_curve(session, Stages(1.0, 4.0, 1, 1), chosen, [0])
     assert shares == [("gmlp", 0.1), ("encoder+gmlp", 0.1), ("gmlp", 0.3)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from statistics import median
 
@@ -47,6 +47,10 @@ class Gate:
     predicted: Callable[[Job], float]
     end: float | None = None
     """seconds of the comparison's time, before its own end, after which runs under way are left"""
+    later: Collection[str] = ()
+    """candidates whose runs can go on later"""
+    later_from: float = math.inf
+    """seconds of the comparison's time after which nothing waits for these alone"""
 
     def admits(self, job: Job) -> bool:
         return self.predicted(job) * self.clock.slowness() <= self.clock.left()
@@ -55,10 +59,14 @@ class Gate:
         if predicted := self.predicted(job):
             self.clock.ratios.append(took / predicted)
 
-    def patience(self) -> float:
-        """Seconds until runs that are still under way are saved and left."""
-        rest = self.clock.left() if self.end is None else min(self.clock.left(), self.end - self.clock.spent())
-        return max(0.0, rest + LATE * self.clock.total)
+    def patience(self, jobs: Collection[Job]) -> float:
+        """Seconds until the runs that are still under way are saved and left, these being all that are not done."""
+        spent = self.clock.spent()
+        rest = self.clock.left() if self.end is None else min(self.clock.left(), self.end - spent)
+        rest += LATE * self.clock.total
+        if all(job.candidate in self.later for job in jobs):
+            rest = min(rest, self.later_from - spent)
+        return max(0.0, rest)
 
 
 def as_duration(length: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from statistics import median
 
@@ -20,16 +21,16 @@ Fixed = dict[str, list[Job]]  # by candidate: the runs that no seed changes
 
 
 def full_runs(session: Session, stages: Stages) -> None:
-    """The settings that won, seed by seed; then further seeds of all, at last of those that fit."""
+    """The settings that won, seed by seed, and their learning curves; then further seeds of all, at last of those that
+    fit."""
     chosen = {name: setting for name, setting in session.state.chosen.items() if name in session.names}
     candidates = [chosen[c.name].candidate if c.name in chosen else c for c in session.study.candidates]
-    fixed, done = session.fixed(), list[Job]()
-    limited = session.asked.amount is not None or session.asked.learning_curve
-    for seed in range(stages.seeds if limited else MOST_SEEDS):
+    fixed, done, parts = session.fixed(), list[Job](), list[Job]()
+    for seed in range(stages.seeds if session.asked.amount is not None else MOST_SEEDS):
         jobs = [
             job for setting in in_order(session, chosen, seed) for job in session.runs.seed(setting, seed, stages.full)
         ]
-        if seed >= stages.seeds and not any(admits(session, job) or session.study.done(job) for job in jobs):
+        if seed >= stages.seeds and not any(session.admits(job) for job in jobs):
             break
         beside = [job for job in joined(fixed) if not session.study.done(job)] if seed == 0 else []
         undone = [*beside, *(job for job in jobs if not session.study.done(job))]
@@ -46,14 +47,17 @@ def full_runs(session: Session, stages: Stages) -> None:
         session.study = replace(session.study, candidates=candidates)
         if not late & chosen.keys():
             session.tell(f"seed {seed}: a full run of every candidate is there")
-        session.lead(done + joined(fixed), stages.full)
+        session.lead(done + joined(fixed) + parts, stages.full)
         if len(left) < len(undone) and (seed < stages.seeds or session.has_time()):
+            if seed == 0 and session.has_time():  # speeds of networks that are slow in use take their time
+                session.finish(session.study)
             session.show_so_far()
-        if late & chosen.keys():
+        last = bool(late & chosen.keys())
+        if session.asked.learning_curve:
+            there = {c.name: chosen[c.name] for c in candidates if c.name in chosen}
+            parts += learning_curve(session, stages, there, seeds_of_curve(stages, seed, last))
+        if last:
             break
-    if session.asked.learning_curve:
-        there = {candidate.name for candidate in candidates}
-        learning_curve(session, stages, {n: s for n, s in chosen.items() if n in there}, done + joined(fixed))
 
 
 def joined(fixed: Fixed) -> list[Job]:
@@ -119,28 +123,37 @@ def stay_short(session: Session, stages: Stages, fixed: Fixed) -> None:
     session.lead(jobs, stages.first)
 
 
-def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting], whole: list[Job]) -> None:
-    """The same networks on parts of the rows."""
+def seeds_of_curve(stages: Stages, seed: int, last: bool) -> Collection[int]:
+    """The seeds on parts of the rows whose turn it is after the full runs of a seed, `last` if there is no time for
+    others: those of the plan after all of its full runs, further ones each after its own."""
+    if seed < stages.seeds:
+        return range(stages.seeds) if last or seed == stages.seeds - 1 else ()
+    return () if last else (seed,)
+
+
+def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting], seeds: Collection[int]) -> list[Job]:
+    """The same networks on parts of the rows; the runs that were done, which are on the leaderboard now."""
     parts = [
         job
         for share in SHARES
-        for seed in range(stages.seeds)
+        for seed in seeds
         for setting in chosen.values()
         if share < setting.candidate.share  # a trained network may learn from fewer rows at most
         for job in session.runs.seed(setting, seed, stages.full, share)
     ]
-    undone = {part_of(job) for job in session.run(parts, "learning curve")}
-    session.lead(whole + [job for job in parts if part_of(job) not in undone], stages.full)
+    undone = [job for job in parts if not session.study.done(job)]
+    left = session.run(parts, "learning curve") if parts else []
+    late = {part_of(job) for job in left}
+    found = [job for job in parts if part_of(job) not in late]
+    session.lead(session.study.jobs + found, stages.full)
+    if len(left) < len(undone) and session.has_time():
+        session.show_so_far()
+    return found
 
 
 def part_of(job: Job) -> tuple[str, int, float]:
     """Which point of a learning curve a run is for; of several folds, all are needed."""
     return job.candidate, job.seed, job.config.reading.train_fraction
-
-
-def admits(session: Session, job: Job) -> bool:
-    """Whether there is time for a run."""
-    return session.asked.time is None or session.gate().admits(job)
 
 
 def in_order(session: Session, chosen: dict[str, Setting], seed: int) -> list[Setting]:

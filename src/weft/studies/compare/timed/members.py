@@ -51,25 +51,24 @@ def add_probes(session: Session) -> None:
     probes = [probe.candidate for probe in state.probes]
     session.study = replace(session.study, candidates=[*session.study.candidates, *probes])
     for probe in probes:
-        rows = f"{round(probe.share * session.study.facts.rows):,} training rows"
-        side = f", images at {probe.img_size} px" if probe.img_size else ""
-        session.say(f"{probe.name}: a linear probe of a trained network, {rows}{side}")
+        session.say(f"{probe.name}: a linear probe of a trained network, {learns_from(session, probe)}")
+
+
+def learns_from(session: Session, candidate: Candidate) -> str:
+    """The rows that a trained network is given, and their image side, in words."""
+    side = f", images at {candidate.img_size} px" if candidate.img_size else ""
+    return f"{round(candidate.share * session.study.facts.rows):,} training rows{side}"
 
 
 def take_in(session: Session, probe: Probe) -> None:
-    """One more probe, or one of more rows or larger images in the place of another; fine-tuning has as many rows."""
+    """One more probe, or one of more rows or larger images in the place of another."""
     state, start = session.state, probe.candidate.start
     known = {each.candidate.start: each for each in state.probes or []}
-    before = known[start].candidate if start in known else None
-    if before is not None and not is_more(probe.candidate, before):
+    if start in known and not is_more(probe.candidate, known[start].candidate):
         return
     weights = session.pool.first(tasks.weights_digest, start)
     known[start] = replace(probe, candidate=replace(probe.candidate, weights=weights))
     state.probes = list(known.values())
-    if before is not None and before.img_size == probe.candidate.img_size:  # a larger side was not tried
-        for name, setting in state.chosen.items():
-            if setting.candidate == finetuned(before):
-                state.chosen[name] = replace(setting, candidate=finetuned(known[start].candidate))
 
 
 def is_more(probe: Candidate, before: Candidate) -> bool:
@@ -84,14 +83,12 @@ def forget_changed(session: Session) -> bool:
     changed = {probe.candidate.start for probe in state.probes or [] if is_changed(session, probe.candidate)}
     for start in sorted(changed):
         session.tell(f"{start} has changed since the last session: what was made of it is made anew")
-    names = {name for name, setting in state.chosen.items() if setting.candidate.start in changed}
     if changed:
         state.probes, state.probed = [each for each in state.probes or [] if each.candidate.start not in changed], 0.0
-    state.chosen = {name: setting for name, setting in state.chosen.items() if name not in names}
+    state.chosen = {name: each for name, each in state.chosen.items() if each.candidate.start not in changed}
     state.fitted = {name: candidate for name, candidate in state.fitted.items() if candidate.start not in changed}
     state.tried = [(setting, length) for setting, length in state.tried if setting.candidate.start not in changed]
-    trials = [job for job in session.study.trials if job.candidate not in names]
-    session.study = replace(session.study, trials=trials)
+    session.study = replace(session.study, trials=session.trials())
     return bool(changed)
 
 
@@ -108,20 +105,18 @@ def is_changed(session: Session, candidate: Candidate) -> bool:
 
 def add_finetuned(session: Session, stages: Stages) -> None:
     """The trained networks, all of their weights moving, and networks on the embeddings of texts, where there is time
-    for some steps."""
+    for some steps. Those of an earlier session follow their probe to more rows and larger images."""
     settings = []
     for number, probe in enumerate(session.state.probes or []):
         settings += embedded(session, number, probe)
-        setting = session.usual(finetuned(probe.candidate))
+        whole = finetuned(probe.candidate)
         expected = stages.full / (BACKWARD * FINETUNING_BATCH * probe.each)
-        if setting.candidate.name in session.names:
+        if is_there(session, whole):
             continue
         if expected < FINETUNING_STEPS / 2:
-            session.tell(
-                f"left out: {setting.candidate.name}: about {max(1, expected):.0f} steps only; give more --time"
-            )
+            tell_late(session, [whole], f"about {max(1, expected):.0f} steps only; give more --time")
         else:
-            settings.append(setting)
+            settings.append(as_chosen(session, whole))
     measure_paces(session, settings)
     for setting in settings:
         pace = session.state.paces.get(setting.size)
@@ -129,32 +124,64 @@ def add_finetuned(session: Session, stages: Stages) -> None:
             continue
         if (steps := pace.steps(stages.full)) < FINETUNING_STEPS:
             longer = in_words(session.clock.total * FINETUNING_STEPS / steps)
-            session.tell(f"left out: {setting.candidate.name}: {steps} steps only; --time {longer} would do")
-            continue
+            tell_late(session, [setting.candidate], f"{steps} steps only; --time {longer} would do")
+        elif setting.candidate.name in session.names:
+            follow(session, setting, stages)
+        else:
+            session.add(setting.candidate)
+    session.save()
+
+
+def follow(session: Session, setting: Setting, stages: Stages) -> None:
+    """Have a network of an earlier session go on with the rows and images of its probe, if there is time for a run."""
+    if all(session.admits(job) for job in session.runs.seed(setting, 0, stages.full)):
         session.add(setting.candidate)
+        session.state.chosen[setting.candidate.name] = setting
+        session.tell(f"{setting.candidate.name} goes on with {learns_from(session, setting.candidate)}")
+    else:
+        tell_late(session, [setting.candidate], "there is no time for a full run; give more --time")
+
+
+def is_there(session: Session, candidate: Candidate) -> bool:
+    """Whether a network is trained already, on as many rows and images as large."""
+    known = {each.name: each for each in session.learnt}.get(candidate.name)
+    return known is not None and (known.share, known.img_size) == (candidate.share, candidate.img_size)
+
+
+def as_chosen(session: Session, candidate: Candidate) -> Setting:
+    """A network at the rate that was chosen for it, on fewer rows perhaps, or else at its usual one."""
+    usual = session.usual(candidate)
+    return replace(session.state.chosen.get(candidate.name, usual), candidate=candidate)
+
+
+def tell_late(session: Session, candidates: list[Candidate], why: str) -> None:
+    """That there is no time for some networks, or none for more rows than they had."""
+    names = ", ".join(candidate.name for candidate in candidates)
+    known = all(candidate.name in session.names for candidate in candidates)
+    session.tell(f"{names}: rows and images as before: {why}" if known else f"left out: {names}: {why}")
 
 
 def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
     """Networks on the embeddings of a trained encoder; these are computed first, once for all runs."""
     facts = session.study.facts
-    wanted = [head for head in heads(facts, probe) if head.name not in session.names]
+    wanted = [head for head in heads(facts, probe) if not is_there(session, head)]
     if wanted and not probe.layers:
         names, took = ", ".join(head.name for head in wanted), embedding_seconds(session, probe)
         if took * session.clock.slowness() > EMBEDDING * session.clock.left():
-            session.tell(f"left out: {names}: embeddings take {in_words(took)}; give more --time")
+            tell_late(session, wanted, f"embeddings take {in_words(took)}; give more --time")
             return []
-        rows = f"{round(probe.candidate.share * facts.rows):,} training rows"
+        rows = learns_from(session, probe.candidate)
         session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
-        config = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows)
+        config, probes = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows), session.state.probes
+        assert probes is not None
         try:
-            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads)
+            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads, len(probes))
         except WeftError as error:
-            session.tell(f"left out: {names}: {error}")
+            tell_late(session, wanted, str(error))
             return []
-        assert session.state.probes is not None
-        session.state.probes[number] = probe = replace(probe, layers=layers)
+        probes[number] = probe = replace(probe, layers=layers)
         session.save()
-    return [session.usual(head) for head in heads(facts, probe) if head.name not in session.names]
+    return [as_chosen(session, head) for head in heads(facts, probe) if not is_there(session, head)]
 
 
 def embedding_seconds(session: Session, probe: Probe) -> float:

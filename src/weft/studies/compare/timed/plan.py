@@ -63,7 +63,7 @@ def laid_out(session: Session) -> Stages | None:
     above = [head for probe in probes for head in heads(session.study.facts, probe)]
     further = 0 if state.chosen else len(probes) + len(above)
     longer = [max(paces, key=lambda pace: pace.step)] * further  # as if they were fine-tuned, too
-    embedding = sum(probe.seconds for probe in probes) if above and not state.chosen else 0.0  # the same rows once more
+    embedding = sum(probe.seconds for probe in probes if above and not probe.layers)  # the same rows once more
     fixed = session.predicted(job for jobs in early_fixed(session).values() for job in jobs)
     room = room_in(session)
     room = replace(
@@ -95,13 +95,18 @@ def until_early(session: Session) -> float:
     return EARLY * session.clock.total - session.clock.spent() - session.clock.reserve
 
 
+def early_room(session: Session) -> float:
+    """The same, and never less than what drawing takes: nobody minds that much."""
+    return max(session.clock.reserve, until_early(session))
+
+
 def early_fixed(session: Session) -> dict[str, list[Job]]:
     """The runs for the first leaderboard that no seed changes, the shortest first: those that leave time for the runs
     of networks. The others come with the full runs."""
     every = session.fixed()
     if session.asked.time is None:
         return every
-    room = max(session.clock.reserve, until_early(session))
+    room = early_room(session)
     found: dict[str, list[Job]] = {}
     taken = 0.0
     for name, jobs in sorted(every.items(), key=lambda item: session.predicted(item[1])):
@@ -145,8 +150,8 @@ def shortened(session: Session, stages: Stages) -> Stages:
     if session.asked.time is None:
         return stages
     settings = [setting for name, setting in session.state.chosen.items() if name in session.names]
-    left = max(0.0, session.clock.left()) * session.workers - session.pending()
-    left = max(0.0, left) / max(1.0, session.clock.slowness())
+    slowness, each = max(1.0, session.clock.slowness()), max(0.0, session.clock.left())  # seconds of a worker
+    left = max(0.0, each * session.workers - session.pending())
     lengths = list(rungs(stages.full, stages.first))
 
     def missing(full: float) -> list[Job]:
@@ -156,7 +161,11 @@ def shortened(session: Session, stages: Stages) -> Stages:
     def late(full: float) -> float:
         return len({job.candidate for job in missing(full)}) / len(settings)
 
-    fitting = (full for full in lengths if session.predicted(missing(full)) <= left)
+    def fits(full: float) -> bool:
+        longest = max((session.runs.predicted(job) for job in missing(full)), default=0.0)
+        return session.predicted(missing(full)) * slowness <= left and longest * slowness <= each
+
+    fitting = (full for full in lengths if fits(full))
     mostly = (full for full in lengths if late(full) <= MOST_LATE)
     return changed(session, stages, replace(stages, full=next(chain(fitting, mostly), stages.full)))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from weft.errors import WeftError
@@ -20,6 +22,7 @@ from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.training.storage.record import best_validation
 
+MARGIN = 1.6  # of what mistakes and report took before, for the last ones
 Finish = Callable[[Study], None]  # what is measured once runs are there: speeds in use, mistakes
 
 
@@ -47,8 +50,11 @@ class Session:
         self.learnt = [candidate for candidate in self.study.candidates if not candidate.fixed]
         self.runs = Runs(self.asked, self.study.facts, self.state, self.clock.total)
         self.clock.reserve = max(self.clock.reserve, self.state.reserve)
-        trials = [self.runs.trained(setting, 0, length, tested=False) for setting, length in self.state.tried]
-        self.study = replace(self.study, trials=trials, notes=self.state.notes)
+        self.study = replace(self.study, trials=self.trials(), notes=self.state.notes)
+
+    def trials(self) -> list[Job]:
+        """The trials of all sessions."""
+        return [self.runs.trained(setting, 0, length, tested=False) for setting, length in self.state.tried]
 
     @property
     def workers(self) -> int:
@@ -97,9 +103,9 @@ class Session:
         return runs + self.clock.spent() + self.clock.reserve
 
     def add(self, candidate: Candidate) -> None:
-        """One more network that is trained."""
-        self.learnt.append(candidate)
-        self.study = replace(self.study, candidates=[*self.study.candidates, candidate])
+        """One more network that is trained, or the same on other rows in its place."""
+        self.learnt = in_place(self.learnt, candidate)
+        self.study = replace(self.study, candidates=in_place(self.study.candidates, candidate))
 
     def without(self, names: set[str]) -> None:
         """Go on without some candidates."""
@@ -113,17 +119,22 @@ class Session:
         """Whether there is time to draw the report once more than at the end."""
         return self.asked.time is None or self.clock.left() > self.clock.reserve
 
-    def gate(self, within: float = 1.0) -> Gate:
-        """Who decides whether a run ends in time, within a share of it."""
-        return Gate(self.clock, self.runs.predicted, within * self.clock.total)
+    def gate(self) -> Gate:
+        """Who decides whether a run ends in time."""
+        return Gate(self.clock, self.runs.predicted)
 
-    def run(self, jobs: list[Job], stage: str, within: float = 1.0) -> list[Job]:
-        """Do the jobs that there is time for, `within` a share of it; returns those that were not finished."""
+    def admits(self, job: Job) -> bool:
+        """Whether a run is there, or there is time for it."""
+        return self.asked.time is None or self.study.done(job) or self.gate().admits(job)
+
+    def run(self, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        """Do the jobs that there is time for, by the `gate` if one is given; returns those that were not finished."""
         timed = self.asked.time is not None
         self.watch(self.study, jobs, stage, self.clock.until_end if timed else None)
-        left = run_jobs(self.study, self.pool, jobs, self.say, self.gate(within) if timed else None)
-        self.save()
-        return left
+        try:
+            return run_jobs(self.study, self.pool, jobs, self.say, (gate or self.gate()) if timed else None)
+        finally:  # the time of a session that is interrupted is spent, too
+            self.save()
 
     def lead(self, jobs: list[Job], length: float) -> None:
         """Make these the runs of the leaderboard."""
@@ -143,13 +154,22 @@ class Session:
         self.state.story.append((round(self.clock.spent(), 1), sentence.strip()))
         self.study = replace(self.study, story=self.state.story)
 
+    @contextmanager
+    def kept_in_reserve(self) -> Iterator[None]:
+        """Do now what will be done once more at the end: as much time is kept for it, and some more."""
+        began = time.perf_counter()
+        yield
+        self.clock.reserve = max(self.clock.reserve, MARGIN * (time.perf_counter() - began))
+        self.state.reserve = self.clock.reserve
+
     def show_so_far(self) -> None:
         """The report and a line about what the runs say that are finished by now."""
         from weft.studies.results.summary import draw_report  # loads torch
 
         folder = self.study.folder
         try:
-            summary = draw_report(folder)
+            with self.kept_in_reserve():
+                summary = draw_report(folder)
         except WeftError as error:
             self.say(f"no report yet: {error}")
             return
@@ -162,3 +182,10 @@ class Session:
         """Keep what was measured and chosen."""
         self.state.spent = self.clock.spent()
         self.state.save(self.study.folder)
+
+
+def in_place(candidates: list[Candidate], one: Candidate) -> list[Candidate]:
+    """The candidates with one more, or with it in the place of that of its name."""
+    if one.name not in {candidate.name for candidate in candidates}:
+        return [*candidates, one]
+    return [one if candidate.name == one.name else candidate for candidate in candidates]

@@ -29,7 +29,7 @@ def with_small_images(asked: ComparisonConfig, pool: Pool, say: Say) -> tuple[Co
     """Where nothing was said about it, photographs are made small; also the side that they have, where they were."""
     if asked.transform.img_size is not None:
         return asked, None
-    side = pool.first(tasks.image_side, run_config(asked, None, 0, 1))
+    side = pool.everyone(tasks.image_side, run_config(asked, None, 0, 1))
     if side is None or side <= 1.5 * SMALL_SIDE:
         return asked, None
     say(f"images of {SMALL_SIDE} px at first, from {side}: many steps over small ones teach more (--img-size)")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.timed.full_runs import full_runs, keep_fitted
+from weft.studies.compare.timed.clock import Gate
+from weft.studies.compare.timed.full_runs import full_runs, joined, keep_fitted
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.members import add_finetuned, add_probes, measure_paces, time_baseline
-from weft.studies.compare.timed.plan import adapted, announce, early_fixed, planned, shortened
+from weft.studies.compare.timed.plan import adapted, announce, early_fixed, early_room, planned, shortened
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.trials import choose_settings
 from weft.studies.engine.study import Job, Study
 
 EARLY_END = 0.5  # of the time, after which a run for the first leaderboard is left
-MARGIN = 1.6  # of what mistakes and report took the first time, for the last
 
 
 def run_stages(session: Session) -> Study:
@@ -43,27 +42,31 @@ def run_stages(session: Session) -> Study:
 
 
 def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
-    """Every candidate once, in a short run: the first leaderboard. What would make it late is left for later."""
-    fixed = early_fixed(session)
+    """Every candidate once, in a short run: the first leaderboard. What no seed changes comes with the full runs if it
+    would make that late, or does."""
+    fixed, everyone = early_fixed(session), session.study.candidates
     later = [name for name in session.fixed() if name not in fixed]
-    jobs = [*short_runs(session, stages, candidates), *(job for several in fixed.values() for job in several)]
-    jobs = sorted(jobs, key=lambda job: -session.runs.predicted(job))
-    everyone = session.study.candidates
+    clock = session.clock
+    gate = Gate(clock, session.runs.predicted, EARLY_END * clock.total, fixed, clock.spent() + early_room(session))
+    first, others = short_runs(session, stages, candidates), joined(fixed)
+    jobs = [*others, *first] if session.workers > 1 else [*first, *others]  # on one worker networks must not wait
     session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
     session.lead(jobs, stages.first)
-    left = left_out(session, session.run(jobs, "first leaderboard", EARLY_END))
-    session.lead([job for job in jobs if job.candidate not in left], stages.first)
+    late = session.run(jobs, "first leaderboard", gate)
+    later += [name for name in fixed if name in {job.candidate for job in late}]
+    left = left_out(session, [job for job in late if job.candidate not in fixed])
     session.without(left)
+    everyone = [candidate for candidate in everyone if candidate.name not in left]
+    session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
+    session.lead([job for job in jobs if job.candidate not in {*left, *later}], stages.first)
     keep_fitted(session, fixed)
-    began = time.perf_counter()
-    session.finish(session.study)
-    session.show_so_far()
+    with session.kept_in_reserve():
+        session.finish(session.study)
+        session.show_so_far()
     session.tell("first leaderboard: " + ", ".join(c.name for c in session.study.candidates))
-    session.study = replace(session.study, candidates=[c for c in everyone if c.name not in left])
-    session.clock.reserve = max(session.clock.reserve, MARGIN * (time.perf_counter() - began))
-    session.state.reserve = session.clock.reserve
+    session.study = replace(session.study, candidates=everyone)
     if later:
-        session.tell(f"with the full runs: {', '.join(later)}, for which that would have been late")
+        session.tell(f"with the full runs: {', '.join(later)}, which would have made it late")
 
 
 def further_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate
+from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed.layout import KEPT, Stages
 from weft.studies.compare.timed.members import measure_paces
 from weft.studies.compare.timed.plan import trial_side
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_settings
 from weft.studies.compare.timed.state import Setting
+from weft.studies.engine import tasks
 from weft.studies.engine.study import Job
 
 Tried = dict[str, list[tuple[Setting, Job]]]  # by candidate
@@ -45,9 +49,18 @@ def settings_beside(session: Session, stages: Stages, candidates: list[Candidate
         return {}
     side, facts = trial_side(session, stages), session.study.facts
     found = {c.name: other_settings(session.asked, c, facts, stages.settings, side) for c in candidates}
-    measure_paces(session, [setting for settings in found.values() for setting in settings])
-    known = session.state.paces
+    several, known = [setting for settings in found.values() for setting in settings], session.state.paces
+    read_larger(session, [setting.candidate for setting in several if setting.size not in known])
+    measure_paces(session, several)
     return {name: [each for each in settings if each.size in known] for name, settings in found.items()}
+
+
+def read_larger(session: Session, candidates: list[Candidate]) -> None:
+    """Read all images once at the side of those that take larger ones: that is no part of the time of a step."""
+    sides = {candidate.img_size: candidate for candidate in candidates if candidate.img_size and not candidate.start}
+    for candidate in sides.values():
+        with suppress(WeftError):  # which timing its steps will say
+            session.pool.first(tasks.look, run_config(session.asked, candidate, 0, session.study.facts.rows))
 
 
 def run_trials(session: Session, settings: dict[str, list[Setting]], length: float) -> Tried:

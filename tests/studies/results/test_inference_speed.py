@@ -1,0 +1,23 @@
+"""How fast a network is in use: timed often enough, and no longer than that takes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from weft.studies.results import inference_speed
+
+
+@pytest.mark.parametrize(("warming", "each", "calls"), [(0.5, 0.01, 6), (6.0, 5.9, 1)])
+def test_a_call_that_takes_long_is_timed_once(
+    warming: float, each: float, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0, 0.0]
+
+    def action() -> None:
+        now[0], now[1] = now[0] + (each if now[1] else warming), now[1] + 1
+
+    monkeypatch.setattr(inference_speed, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    assert inference_speed.median_seconds(action, 5) == pytest.approx(each if calls > 1 else warming)
+    assert now[1] == calls
