@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from weft.studies.statistics.intervals import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
+from weft.studies.statistics.macro_f1 import f1_scores
 from weft.studies.statistics.rows import Rows, balance
 
 
@@ -213,3 +214,38 @@ def test_balanced_accuracy_of_equal_classes_is_the_accuracy():
     unequal = mean_of(scores * balance(rare), Rows(classes=rare))
     assert unequal.mean == pytest.approx((scores[:, :20].mean() + scores[:, 20:].mean()) / 2)
     assert unequal.high - unequal.low > 1.4 * (plain.high - plain.low)
+
+
+def test_scores_of_macro_f1_have_its_mean_and_its_spread():
+    """The oracles: scikit-learn's F1, classes that only occur or are only answered among them, and a bootstrap."""
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        target, said = rng.integers(0, 4, 30), rng.integers(1, 6, 30)
+        wanted = f1_score(target, said, average="macro", zero_division=0)
+        assert f1_scores(target, said).mean() == pytest.approx(wanted)
+    target = (rng.random(600) < 0.2).astype(int)
+    said = np.where(rng.random(600) < 0.85, target, 1 - target)
+    drawn = [f1_scores(target[rows], said[rows]).mean() for rows in rng.integers(0, 600, (400, 600))]
+    assert f1_scores(target, said).std() / math.sqrt(600) == pytest.approx(np.std(drawn), rel=0.1)
+
+
+def test_macro_f1_of_answers_that_are_all_right_is_less_certain_where_a_class_is_rare():
+    equal, rare = np.arange(100) % 2, (np.arange(100) < 5).astype(int)
+    found = [mean_of(f1_scores(target, target)[None], Rows(f1_classes=target)) for target in (equal, rare)]
+    assert [one.mean for one in found] == [1, 1] and all(0.5 < one.low < 1 == one.high for one in found)
+    assert found[0].low == pytest.approx(mean_of(np.ones((1, 100))).low, abs=0.01)
+    assert found[1].low < found[0].low - 0.03
+
+
+def test_copies_of_rows_in_groups_make_macro_f1_no_surer():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 3, 80)
+    said = [np.where(rng.random(80) < 0.7, target, rng.integers(0, 3, 80)) for _ in range(4)]
+    first, second = (np.stack([f1_scores(target, one) for one in pair]) for pair in (said[:2], said[2:]))
+    plain = difference(first, second, Rows(f1_classes=target))
+    copies = Rows(f1_classes=target.repeat(6), groups=np.arange(80).repeat(6))
+    found = difference(first.repeat(6, 1), second.repeat(6, 1), copies)
+    assert found.mean == pytest.approx(plain.mean) and found.error == pytest.approx(plain.error, rel=0.1)
+    assert found.parts[0].count == 80

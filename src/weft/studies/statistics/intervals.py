@@ -15,8 +15,8 @@ Three things keep the level where that alone falls short of it (`benchmarks/cove
 - Satterthwaite's interval is too narrow where few seeds are most of the variance, so it is never narrower than what
   the seeds alone give.
 - The score of a regression, 1 − error²/variance, rests on a variance of targets that other test rows would change
-  (`target_spread.py`), balanced accuracy on the rows of each class, and rows of a group are not independent: `rows.py`
-  brings that in.
+  (`target_spread.py`), balanced accuracy on the rows of each class, macro-F1 on the answers too (`macro_f1.py`), and
+  rows of a group are not independent: `rows.py` brings that in.
 """
 
 from __future__ import annotations
@@ -28,14 +28,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.studies.statistics.macro_f1 import f1_pseudo
 from weft.studies.statistics.rows import Codes, Rows, balance, by_group, linear
 from weft.studies.statistics.target_spread import Stretch, stretch_of
 
 Scores = NDArray[np.float64]  # (seeds, examples)
+Pseudo = tuple[Scores, Scores]  # values of pseudo-examples, and how many there are of each
 PLAIN = Rows()
 LEVEL = 0.95
 FEW = 7  # rows or fewer, of which the signs alone are counted
-PSEUDO_MEAN, PSEUDO_DIFFERENCE = 4.0, 2.0  # examples, half of them on either side
+NONE: Pseudo = (np.zeros(0), np.zeros(0))
+PSEUDO: dict[int, Pseudo] = {  # of a mean: two right, two wrong; of a difference: half of one each way, one without
+    1: (np.array([1.0, 0.0]), np.array([2.0, 2.0])),
+    2: (np.array([1.0, 0.0, -1.0]), np.array([0.5, 1.0, 0.5])),
+}
 
 
 @dataclass(frozen=True)
@@ -67,10 +73,10 @@ class Estimate:
 
 def mean_of(scores: Scores, rows: Rows = PLAIN) -> Estimate:
     """Mean of one candidate. A single row is one network: its interval covers the examples only."""
-    extra = PSEUDO_MEAN if right_or_wrong(scores, rows) else 0.0
-    examples, centre = over_rows([scores], rows, extra, extra / 2)
+    added = pseudo([scores], rows)
+    examples, centre = over_rows([scores], rows, added)
     stretch = stretch_of(1 - scores.mean(0), rows.targets, whole=True)
-    bounds = (0.0, 1.0) if extra else (-math.inf, 1.0) if stretch else (-math.inf, math.inf)
+    bounds = (0.0, 1.0) if len(added[0]) else (-math.inf, 1.0) if stretch else (-math.inf, math.inf)
     parts = refolded([examples, over_seeds(linear(scores, rows))], [scores], rows)
     return _estimate(float(scores.mean()), centre, parts, bounds, stretch)
 
@@ -80,13 +86,21 @@ def difference(first: Scores, second: Scores, rows: Rows = PLAIN) -> Estimate:
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"candidates judged on {first.shape[1]} and on {second.shape[1]} examples cannot be paired")
     both = [first, second]
-    extra = PSEUDO_DIFFERENCE if all(right_or_wrong(scores, rows) for scores in both) else 0.0
-    examples, centre = over_rows(both, rows, extra, 0.0)
+    added = pseudo(both, rows)
+    examples, centre = over_rows(both, rows, added)
     per_example = per_row(both)
     stretch = stretch_of(per_example, rows.targets, error=1 - min(float(first.mean()), float(second.mean())))
-    bounds = (-1.0, 1.0) if extra else (-math.inf, math.inf)
+    bounds = (-1.0, 1.0) if len(added[0]) else (-math.inf, math.inf)
     parts = refolded([examples, *(over_seeds(linear(scores, rows)) for scores in both)], both, rows)
     return of_few(_estimate(float(per_example.mean()), centre, parts, bounds, stretch))
+
+
+def pseudo(candidates: Sequence[Scores], rows: Rows) -> Pseudo:
+    """The pseudo-examples of a mean or of a difference: none unless answers are right or wrong."""
+    added = PSEUDO[len(candidates)]
+    if rows.f1_classes is not None:
+        return f1_pseudo(rows.f1_classes, candidates, float(added[1].sum()))
+    return added if all(right_or_wrong(scores, rows) for scores in candidates) else NONE
 
 
 def right_or_wrong(scores: Scores, rows: Rows = PLAIN) -> bool:
@@ -101,23 +115,23 @@ def per_row(candidates: Sequence[Scores]) -> Scores:
     return np.asarray(first - sum(others))
 
 
-def over_rows(candidates: Sequence[Scores], rows: Rows, extra: float, above: float) -> tuple[Part, float]:
+def over_rows(candidates: Sequence[Scores], rows: Rows, added: Pseudo) -> tuple[Part, float]:
     """Variance of a mean, or of a difference, over test rows, and the centre of its interval.
 
-    `extra` pseudo-examples have values that sum up to `above`; where groups were drawn they are as small a part of them
-    as they are of the rows. In balanced accuracy each class is a sample of its own, and they are shared among the
-    classes (Price & Bonett 2004).
+    Where groups were drawn, pseudo-examples are as small a part of them as they are of the rows. In balanced accuracy
+    each class is a sample of its own, and they are shared among the classes (Price & Bonett 2004).
     """
     if rows.classes is not None and rows.groups is None:
-        return over_classes(candidates, rows.classes, extra, above)
+        return over_classes(candidates, rows.classes, added)
     used = [linear(scores, rows) for scores in candidates]
     share = used[0].shape[1] / candidates[0].shape[1]
-    values = per_row(used)
-    centre = (float(values.sum()) + share * above) / (len(values) + share * extra)
-    return over_examples(values, used, share * extra, share * above), centre
+    examples, centre = over_examples(used, (added[0], share * added[1]))
+    if rows.f1_classes is not None and rows.groups is None:
+        examples = replace(examples, freedom=freedom_by_class(per_row(used), rows.f1_classes, added))
+    return examples, centre
 
 
-def over_classes(candidates: Sequence[Scores], classes: Codes, extra: float, above: float) -> tuple[Part, float]:
+def over_classes(candidates: Sequence[Scores], classes: Codes, added: Pseudo) -> tuple[Part, float]:
     """The same where every class weighs the same, however many rows it has."""
     numbers = np.unique(classes)
     weight, share = balance(classes), 1 / len(numbers)
@@ -125,26 +139,40 @@ def over_classes(candidates: Sequence[Scores], classes: Codes, extra: float, abo
     for number in numbers:
         own = classes == number
         answers = [scores[:, own] / weight[own] for scores in candidates]
-        values = per_row(answers)
-        parts.append(over_examples(values, answers, share * extra, share * above))
-        centres.append((float(values.sum()) + share * above) / (len(values) + share * extra))
+        part, centre = over_examples(answers, (added[0], share * added[1]))
+        parts.append(part)
+        centres.append(centre)
     error, freedom = satterthwaite([(share**2 * part.value, part.freedom) for part in parts])
     return Part(error**2, freedom, count=len(classes)), float(np.mean(centres))
 
 
-def over_examples(values: Scores, candidates: Sequence[Scores], extra: float = 0.0, above: float = 0.0) -> Part:
-    """Variance of the mean of `values` (examples,) because other examples might have been drawn.
+def freedom_by_class(values: Scores, classes: Codes, added: Pseudo) -> float:
+    """Degrees of freedom of the variance of values (examples,), most of which may be that of the rows of one class.
 
-    `values` are means over the seeds of `candidates`; they vary by the rest too, which `over_seeds` counts. `extra`
-    pseudo-examples have squares that sum up to half of their number, and values to `above`.
+    Pseudo-examples are of one class after the other, over and over."""
+    (more, weight), centre = added, float(values.mean())
+    _, which, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    squares = np.bincount(which, (values - centre) ** 2) + (weight * (more - centre) ** 2).reshape(-1, len(counts)).sum(
+        0
+    )
+    rows = counts + weight.sum() / len(counts)
+    return max(satterthwaite(list(zip(squares, np.maximum(rows - 1, 1.0), strict=True)))[1], 1.0)
+
+
+def over_examples(candidates: Sequence[Scores], added: Pseudo = NONE) -> tuple[Part, float]:
+    """Variance of a mean, or of a difference, because other examples might have been drawn; and the mean itself.
+
+    The values of examples are means over seeds; they vary by the rest too, which `over_seeds` counts. Pseudo-examples
+    are counted as if they had been seen.
     """
-    count = len(values) + extra
+    values, (more, weight) = per_row(candidates), added
+    count = len(values) + float(weight.sum())
+    centre = (float(values.sum()) + float(weight @ more)) / count
     if count <= 1:
-        return Part(0.0, 1, count=len(values))
-    centre = (float(values.sum()) + above) / count
-    squares = float(((values - centre) ** 2).sum()) + extra / 2 - 2 * centre * above + extra * centre**2
+        return Part(0.0, 1, count=len(values)), centre
+    squares = float(((values - centre) ** 2).sum()) + float(weight @ (more - centre) ** 2)
     counted = math.fsum(rest(scores) / len(scores) for scores in candidates)
-    return Part(max(squares / (count - 1) / count - counted, 0.0), max(count - 1, 1.0), count=len(values))
+    return Part(max(squares / (count - 1) / count - counted, 0.0), max(count - 1, 1.0), count=len(values)), centre
 
 
 def over_seeds(scores: Scores) -> Part:
