@@ -201,7 +201,8 @@ def test_groups_of_one_row_change_nothing_and_copies_of_rows_add_nothing():
     assert mean_of(first, single) == mean_of(first)
     copies = Rows(groups=np.arange(60).repeat(5))
     found = mean_of(first.repeat(5, 1), copies)
-    assert found.error == pytest.approx(mean_of(first).error, rel=0.05) and found.parts[0].count == 60
+    assert found.error == pytest.approx(mean_of(first).error) and found.parts[0].count == 60
+    assert (found.low, found.high) == (pytest.approx(mean_of(first).low), pytest.approx(mean_of(first).high))
 
 
 def test_balanced_accuracy_of_equal_classes_is_the_accuracy():
@@ -249,3 +250,39 @@ def test_copies_of_rows_in_groups_make_macro_f1_no_surer():
     found = difference(first.repeat(6, 1), second.repeat(6, 1), copies)
     assert found.mean == pytest.approx(plain.mean) and found.error == pytest.approx(plain.error, rel=0.1)
     assert found.parts[0].count == 80
+
+
+def of_seeds(accuracies: list[float], rows: int = 2000) -> np.ndarray:
+    return (np.arange(rows) < rows * np.array(accuracies)[:, None]).astype(float)
+
+
+def test_few_seeds_near_the_border_leave_room_for_worse_ones():
+    """Five seeds at 92 to 98 % do not show how bad a sixth may be; at 50 % it may be as good as bad."""
+    near, spread = of_seeds([0.92, 0.94, 0.95, 0.96, 0.98]), of_seeds([0.47, 0.49, 0.5, 0.51, 0.53])
+    found, middle = mean_of(near), mean_of(spread)
+    assert found.mean - found.low > 1.15 * (found.high - found.mean)
+    assert middle.mean - middle.low == pytest.approx(middle.high - middle.mean, rel=0.01)
+    ahead = difference(of_seeds([1.0] * 5), near)
+    assert ahead.high - ahead.mean > 1.15 * (ahead.mean - ahead.low)
+
+
+def test_a_difference_is_claimed_exactly_where_its_interval_leaves_zero_out_though_seeds_are_skewed():
+    first, claims = of_seeds([0.92, 0.94, 0.95, 0.96, 0.98]), []
+    for accuracy in np.linspace(0.85, 0.99, 29):
+        for found in (difference(first, of_seeds([accuracy])), difference(of_seeds([accuracy]), first)):
+            assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
+            claims.append(found.p < 0.05)
+    assert 10 < sum(claims) < 50
+
+
+def test_errors_of_a_few_rows_count_as_few():
+    """Where errors grow with skewed targets a few rows make most of them, answered well or not."""
+    rng = np.random.default_rng(0)
+    targets = np.exp(1.2 * rng.normal(size=200))
+    plain, growing = 1 - 0.3 * rng.normal(size=(5, 200)) ** 2, 1 - 0.05 * targets**2 * rng.normal(size=(5, 200)) ** 2
+    lucky = growing.copy()
+    lucky[:, targets.argmax()] = 0.5 * growing[:, targets.argmax()] + 0.5
+    assert mean_of(plain, Rows(targets)).parts[0].freedom > 100
+    assert mean_of(growing, Rows(targets)).parts[0].freedom < 40
+    assert mean_of(lucky, Rows(targets)).parts[0].freedom < 40
+    assert difference(growing, lucky, Rows(targets)).parts[0].freedom < 40
