@@ -1,7 +1,8 @@
 """How often the intervals of a comparison hold what is true, in simulated studies where that is known.
 
-    OMP_NUM_THREADS=1 python benchmarks/coverage.py            # seeds × test rows: accuracy and R²; about 4 minutes
-    OMP_NUM_THREADS=1 python benchmarks/coverage.py --folds    # repeated cross-validation; about 3 minutes
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py                  # seeds × test rows; about 10 minutes
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py --only macro-F1  # the tables with this in their title
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py --folds          # repeated cross-validation; about 3 minutes
 
 Answers are right where a normal value is above a threshold; it is made of an example's part, a seed's part and a rest,
 and accuracies are exact. A regression's errors are normal, or grow with the target. A few of these studies run in
@@ -14,12 +15,14 @@ import argparse
 import itertools
 import math
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from weft.studies.statistics.intervals import Estimate, difference, mean_of
+from weft.studies.statistics.macro_f1 import f1_scores
 from weft.studies.statistics.rows import Rows, balance, linear
 from weft.studies.statistics.target_spread import influence
 
@@ -32,6 +35,9 @@ SEEDS, ROWS = (2, 3, 5), (30, 100, 1000)
 ACCURACIES = (0.5, 0.8, 0.9, 0.967, 0.99, 1.0)
 PAIRS = ((0.5, 0.5), (0.8, 0.7), (0.9, 0.9), (0.967, 0.9), (0.99, 0.967), (1.0, 0.95))
 LAWS = {"normal": (1.0, 1.0), "exponential": (1.0, 2.0), "log-normal": (math.e * (math.e - 1), math.exp(2))}
+BALANCED = ((0.95, 0.6), (0.98, 0.9), (0.99, 0.97))
+SHARES = {2: (0.9, 0.1), 4: (0.4, 0.3, 0.2, 0.1)}  # of the rows, by the number of classes
+F1 = (*BALANCED, (0.9, 0.8, 0.8, 0.6), (0.99, 0.99, 0.97, 0.95))  # accuracies of each class
 EXPLAINED = (0.3, 0.97)
 EXPLAINED_PAIRS = ((0.8, 0.5), (0.5, 0.45), (0.3, 0.3))
 
@@ -73,6 +79,32 @@ def balanced_answers(
     weight = balance(classes)
     both = zip(*sides, strict=True)
     return Rows(classes=classes), [np.where(classes == 1, second, first) * weight for first, second in both]
+
+
+def f1_answers(
+    rng: np.random.Generator, accuracies: Iterable[tuple[float, ...]], seeds: int, rows: int, kind: str
+) -> tuple[Rows, list[Array]]:
+    """Scores of macro-F1 for candidates with an accuracy for each class; a wrong answer is any other class."""
+    accuracies = list(accuracies)
+    shares = SHARES[len(accuracies[0])]
+    classes = rng.choice(len(shares), rows, p=shares)
+    found = []
+    for sides in zip(*(answers(rng, side, seeds, rows, kind) for side in zip(*accuracies, strict=True)), strict=True):
+        right = np.stack(sides)[classes, :, np.arange(rows)].T == 1
+        other = (classes + rng.integers(1, len(shares), (seeds, rows))) % len(shares)
+        found.append(np.stack([f1_scores(classes, said) for said in np.where(right, classes, other)]))
+    return Rows(f1_classes=classes), found
+
+
+@lru_cache
+def true_f1(accuracies: tuple[float, ...], kind: str, seeds: int = 20_000) -> float:
+    """Mean over many seeds of macro-F1 on all rows there are."""
+    shares, spread = np.array(SHARES[len(accuracies)])[:, None], math.sqrt(ANSWERS[kind][1])
+    drawn = spread * np.random.default_rng(7).normal(size=(len(accuracies), seeds))
+    known = shares * ndtr((ndtri(np.array(accuracies))[:, None] + drawn) / math.sqrt(1 - spread**2))
+    missed = shares - known
+    alarms = (missed.sum(0) - missed) / (len(accuracies) - 1)
+    return float((2 * known / (shares + known + alarms)).mean())
 
 
 def grouped_answers(
@@ -128,6 +160,19 @@ def balanced_pair(
     known, (first, second) = balanced_answers(rng, [pair, (0.95, 0.8)], seeds, rows, kind, rare)
     per_row = linear(first, known).mean(0) - linear(second, known).mean(0)
     return judged(difference(first, second, known), sum(pair) / 2 - 0.875, per_row)
+
+
+def f1_study(rng: np.random.Generator, accuracies: tuple[float, ...], seeds: int, rows: int, kind: str) -> Found:
+    known, (scores,) = f1_answers(rng, [accuracies], seeds, rows, kind)
+    return judged(mean_of(scores, known), true_f1(accuracies, kind), scores.mean(0))
+
+
+def f1_pair(rng: np.random.Generator, accuracies: tuple[float, ...], seeds: int, rows: int, kind: str) -> Found:
+    """Against 95 % of the commonest class and 80 % of the others."""
+    other = (0.95, *[0.8] * (len(accuracies) - 1))
+    known, (first, second) = f1_answers(rng, [accuracies, other], seeds, rows, kind)
+    truth = true_f1(accuracies, kind) - true_f1(other, kind)
+    return judged(difference(first, second, known), truth, first.mean(0) - second.mean(0))
 
 
 def grouped_study(rng: np.random.Generator, accuracy: float, seeds: int, groups: int, size: int, alike: float) -> Found:
@@ -267,9 +312,6 @@ def folds_table(studies: int) -> None:
         print(f"| {task} | {count:,} | {folds} × {times} | {cells} |", flush=True)
 
 
-BALANCED = ((0.95, 0.6), (0.98, 0.9), (0.99, 0.97))
-
-
 def groups_table(studies: int) -> None:
     """Lowest coverage over accuracies where rows are of groups of ten on average, with three seeds."""
     print("\n| groups | alike | mean | difference |\n|---|---|---|---|")
@@ -283,19 +325,27 @@ def groups_table(studies: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--only", default="")
     parser.add_argument("--folds", action="store_true")
     asked = parser.parse_args()
     if asked.folds:
         folds_table(asked.studies)
         return
     laws = [*LAWS, "exponential, growing errors", "log-normal, growing errors"]
-    table("accuracy", accuracy_study, ACCURACIES, ANSWERS, asked.studies)
-    table("difference of accuracies", accuracy_pair, PAIRS, ANSWERS, asked.studies)
-    table("balanced accuracy, a class of 10 %", balanced_study, BALANCED, ANSWERS, asked.studies)
-    table("difference of balanced accuracies", balanced_pair, BALANCED, ANSWERS, asked.studies)
-    table("R²", explained_study, EXPLAINED, laws, asked.studies)
-    table("difference of R²", explained_pair, EXPLAINED_PAIRS, laws, asked.studies)
-    groups_table(asked.studies)
+    for title, study, values, kinds in (
+        ("accuracy", accuracy_study, ACCURACIES, ANSWERS),
+        ("difference of accuracies", accuracy_pair, PAIRS, ANSWERS),
+        ("balanced accuracy, a class of 10 %", balanced_study, BALANCED, ANSWERS),
+        ("difference of balanced accuracies", balanced_pair, BALANCED, ANSWERS),
+        ("macro-F1", f1_study, F1, ANSWERS),
+        ("difference of macro-F1", f1_pair, F1, ANSWERS),
+        ("R²", explained_study, EXPLAINED, laws),
+        ("difference of R²", explained_pair, EXPLAINED_PAIRS, laws),
+    ):
+        if asked.only in title:
+            table(title, study, values, kinds, asked.studies)
+    if asked.only in "groups":
+        groups_table(asked.studies)
 
 
 if __name__ == "__main__":

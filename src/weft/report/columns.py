@@ -55,13 +55,14 @@ def uneven(rows: Sequence[Row]) -> bool:
     return bool(steps) and max(steps) > 1.1 * min(steps)
 
 
-TITLES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "r2": "R²"}
+TITLES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "macro_f1": "Macro-F1", "r2": "R²"}
+SHARES = ("accuracy", "balanced_accuracy", "macro_f1")  # metrics that are written in percent
 
 
 def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
     """All columns of a table; speeds are of tokens where texts were read, and steps are told where they are unequal."""
     unit = "tokens" if any(row.get("tokens") for row in rows) else "examples"
-    write = share if metric in ("accuracy", "balanced_accuracy") else lambda value: f"{value:.3f}"
+    write = share if metric in SHARES else lambda value: f"{value:.3f}"
     title = TITLES.get(metric, metric)
     folds = next((row["folds"] for row in rows if row.get("folds")), None)
     run = f"one repetition, {folds} training runs" if folds else "one training run"
@@ -71,7 +72,7 @@ def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
         Column(
             "balanced_accuracy", "Balanced", True, share, drawn=False, help="mean over the classes of their accuracy"
         ),
-        Column("macro_f1", "Macro-F1", True, lambda v: f"{v:.3f}", drawn=False, help="mean over the classes"),
+        Column("macro_f1", "Macro-F1", True, share, drawn=False, help="mean over the classes of their F1"),
         *([Column("steps", "Steps", False, lambda v: f"{v:,.0f}", help="of one training run")] if uneven(rows) else []),
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
@@ -82,7 +83,7 @@ def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
         Column("core_seconds", "Compute", False, duration, help=f"core time of {run}"),
         Column("money", "Money", False, lambda v: f"{v:.2g}", help=f"of {run}, at the price per hour given"),
     ]
-    told = "balanced_accuracy" if metric == "balanced_accuracy" else "accuracy"  # by the score itself, or nothing
+    told = metric if metric in SHARES else "accuracy"  # by the score itself, or nothing
     return [column for column in every if column.key != told]
 
 

@@ -61,6 +61,24 @@ def test_figures_are_of_all_rows_and_not_means_over_folds(tmp_path: Path):
     assert result.record["wall_seconds"] == pytest.approx(7 + 4 * 3)
 
 
+def test_macro_f1_that_was_asked_for_is_that_of_all_rows_of_the_folds(tmp_path: Path):
+    study = make_folds(tmp_path, {"mlp": 0.8}, seeds=2)
+    for job in study.jobs:
+        path = study.run_folder(job).path
+        content = json.loads((path / "record.json").read_text())
+        asked = {**content["config"], "objective": {**content["config"]["objective"], "metric": "macro_f1"}}
+        change(path, config=asked, metric="macro_f1", metrics={**content["metrics"], "macro_f1": 0.1})
+    summary = summarise(collect(tmp_path))
+    whole = [result.predictions for result in joined(collect(tmp_path).results)]
+    wanted = np.mean([macro_f1(occurring(one)[1]) for one in whole if one is not None])
+    (row,) = summary["rows"]
+    assert (summary["metric"], row["score"], row["macro_f1"]) == (
+        "macro_f1",
+        pytest.approx(wanted),
+        pytest.approx(wanted),
+    )
+
+
 def test_a_figure_that_a_fold_lacks_is_no_obstacle(tmp_path: Path):
     """AUROC is told only where both classes occur."""
     study = make_folds(tmp_path, {"mlp": 0.9})

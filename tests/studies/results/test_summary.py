@@ -461,11 +461,35 @@ def test_a_metric_that_was_asked_for_decides(tmp_path: Path):
     assert "balanced accuracy on the validation split" in (tmp_path / "b" / "report.html").read_text()
 
 
+def test_macro_f1_decides_if_it_was_asked_for(tmp_path: Path):
+    """A macro-F1 of 50 % for knowing the common class alone, and of less for false alarms about the rare one."""
+    from sklearn.metrics import f1_score
+
+    lopsided(tmp_path, "macro_f1")
+    summary = draw_report(tmp_path)
+    assert (summary["metric"], summary["own_metric"], summary["unit"]) == ("macro_f1", None, "points")
+    for row, path in zip(summary["rows"], ("lenet5", "mlp"), strict=True):
+        runs = [
+            read_predictions(found.parent) for found in tmp_path.rglob("predictions.safetensors") if path in str(found)
+        ]
+        wanted = [f1_score(run["target"], run["predicted"], average="macro", zero_division=0) for run in runs]
+        assert len(runs) == 3 and row["name"] == path
+        assert row["score"] == pytest.approx(np.mean(wanted)) and row["low"] < row["score"] < row["high"]
+    (verdict,) = summary["verdicts"]
+    apart = summary["rows"][0]["score"] - summary["rows"][1]["score"]
+    assert abs(verdict["mean"]) == pytest.approx(apart) and "points" in verdict["sentence"]
+    assert not [caution for caution in summary["cautions"] if "are of" in caution]
+    titles, lines = cell_table(summary, 200)
+    assert titles[1] == "Macro-F1" and "Accuracy" in titles and titles.count("Macro-F1") == 1 and "%" in lines[0][1]
+
+
 def test_a_metric_that_cannot_decide_is_said_not_to(tmp_path: Path):
     lopsided(tmp_path, "matthews", seeds=2)
     summary = draw_report(tmp_path)
     assert summary["metric"] == "accuracy"
-    assert summary["cautions"][0].startswith("Order, intervals, verdicts and advice are of accuracy: matthews,")
+    (told,) = summary["cautions"]
+    assert told.startswith("Order, intervals, verdicts and advice are of accuracy: matthews, for which there are no")
+    assert "the best step of each run and, on the validation split, which candidate stands for its kind" in told
     page = (tmp_path / "report.html").read_text()
     assert "matthews on the validation split" in page and "accuracy on the validation split" not in page
 
@@ -478,6 +502,7 @@ def test_runs_that_were_asked_for_other_metrics_are_compared_by_accuracy(tmp_pat
         write_predictions(path.parent, {**found, "predicted": found["target"]})
     summary = summarise(collect(tmp_path))
     assert summary["metric"] == "accuracy" and summary["own_metric"] == "balanced_accuracy"
+    assert "balanced_accuracy, which not all runs were asked for" in summary["cautions"][0]
     assert {row["name"]: row["score"] == 1 for row in summary["rows"]} == {
         "mlp": False, "lenet5": False, "mlp-2": True, "lenet5-2": True
     }  # fmt: skip

@@ -65,6 +65,14 @@ def test_balanced_accuracy_lies_in_its_interval(pair: tuple[float, float]):
         assert held >= 0.93
 
 
+@pytest.mark.parametrize("accuracies", [(0.99, 0.97), (0.9, 0.8, 0.8, 0.6)])
+def test_macro_f1_lies_in_its_interval(accuracies: tuple[float, ...]):
+    """Three seeds, 100 rows, of which the rarest class has ten."""
+    for study in (simulation.f1_study, simulation.f1_pair):
+        held, _ = simulation.coverage(study, accuracies, 3, 100, "agree", studies=200)
+        assert held >= 0.93
+
+
 def test_scores_of_rows_in_groups_lie_in_their_interval_and_would_not_if_rows_counted():
     held, _ = simulation.coverage(simulation.grouped_study, 0.8, 3, 40, 10, 0.5, studies=200)
     apart, _ = simulation.coverage(simulation.grouped_pair, (0.8, 0.8), 3, 40, 10, 0.5, studies=200)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from weft.studies.statistics.intervals import Estimate, corrected, difference, holm, mcnemar, mean_of, widened
+from weft.studies.statistics.macro_f1 import f1_scores
 from weft.studies.statistics.rows import Rows, balance
 
 
@@ -200,7 +201,8 @@ def test_groups_of_one_row_change_nothing_and_copies_of_rows_add_nothing():
     assert mean_of(first, single) == mean_of(first)
     copies = Rows(groups=np.arange(60).repeat(5))
     found = mean_of(first.repeat(5, 1), copies)
-    assert found.error == pytest.approx(mean_of(first).error, rel=0.05) and found.parts[0].count == 60
+    assert found.error == pytest.approx(mean_of(first).error) and found.parts[0].count == 60
+    assert (found.low, found.high) == (pytest.approx(mean_of(first).low), pytest.approx(mean_of(first).high))
 
 
 def test_balanced_accuracy_of_equal_classes_is_the_accuracy():
@@ -213,3 +215,74 @@ def test_balanced_accuracy_of_equal_classes_is_the_accuracy():
     unequal = mean_of(scores * balance(rare), Rows(classes=rare))
     assert unequal.mean == pytest.approx((scores[:, :20].mean() + scores[:, 20:].mean()) / 2)
     assert unequal.high - unequal.low > 1.4 * (plain.high - plain.low)
+
+
+def test_scores_of_macro_f1_have_its_mean_and_its_spread():
+    """The oracles: scikit-learn's F1, classes that only occur or are only answered among them, and a bootstrap."""
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        target, said = rng.integers(0, 4, 30), rng.integers(1, 6, 30)
+        wanted = f1_score(target, said, average="macro", zero_division=0)
+        assert f1_scores(target, said).mean() == pytest.approx(wanted)
+    target = (rng.random(600) < 0.2).astype(int)
+    said = np.where(rng.random(600) < 0.85, target, 1 - target)
+    drawn = [f1_scores(target[rows], said[rows]).mean() for rows in rng.integers(0, 600, (400, 600))]
+    assert f1_scores(target, said).std() / math.sqrt(600) == pytest.approx(np.std(drawn), rel=0.1)
+
+
+def test_macro_f1_of_answers_that_are_all_right_is_less_certain_where_a_class_is_rare():
+    equal, rare = np.arange(100) % 2, (np.arange(100) < 5).astype(int)
+    found = [mean_of(f1_scores(target, target)[None], Rows(f1_classes=target)) for target in (equal, rare)]
+    assert [one.mean for one in found] == [1, 1] and all(0.5 < one.low < 1 == one.high for one in found)
+    assert found[0].low == pytest.approx(mean_of(np.ones((1, 100))).low, abs=0.01)
+    assert found[1].low < found[0].low - 0.03
+
+
+def test_copies_of_rows_in_groups_make_macro_f1_no_surer():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 3, 80)
+    said = [np.where(rng.random(80) < 0.7, target, rng.integers(0, 3, 80)) for _ in range(4)]
+    first, second = (np.stack([f1_scores(target, one) for one in pair]) for pair in (said[:2], said[2:]))
+    plain = difference(first, second, Rows(f1_classes=target))
+    copies = Rows(f1_classes=target.repeat(6), groups=np.arange(80).repeat(6))
+    found = difference(first.repeat(6, 1), second.repeat(6, 1), copies)
+    assert found.mean == pytest.approx(plain.mean) and found.error == pytest.approx(plain.error, rel=0.1)
+    assert found.parts[0].count == 80
+
+
+def of_seeds(accuracies: list[float], rows: int = 2000) -> np.ndarray:
+    return (np.arange(rows) < rows * np.array(accuracies)[:, None]).astype(float)
+
+
+def test_few_seeds_near_the_border_leave_room_for_worse_ones():
+    """Five seeds at 92 to 98 % do not show how bad a sixth may be; at 50 % it may be as good as bad."""
+    near, spread = of_seeds([0.92, 0.94, 0.95, 0.96, 0.98]), of_seeds([0.47, 0.49, 0.5, 0.51, 0.53])
+    found, middle = mean_of(near), mean_of(spread)
+    assert found.mean - found.low > 1.15 * (found.high - found.mean)
+    assert middle.mean - middle.low == pytest.approx(middle.high - middle.mean, rel=0.01)
+    ahead = difference(of_seeds([1.0] * 5), near)
+    assert ahead.high - ahead.mean > 1.15 * (ahead.mean - ahead.low)
+
+
+def test_a_difference_is_claimed_exactly_where_its_interval_leaves_zero_out_though_seeds_are_skewed():
+    first, claims = of_seeds([0.92, 0.94, 0.95, 0.96, 0.98]), []
+    for accuracy in np.linspace(0.85, 0.99, 29):
+        for found in (difference(first, of_seeds([accuracy])), difference(of_seeds([accuracy]), first)):
+            assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
+            claims.append(found.p < 0.05)
+    assert 10 < sum(claims) < 50
+
+
+def test_errors_of_a_few_rows_count_as_few():
+    """Where errors grow with skewed targets a few rows make most of them, answered well or not."""
+    rng = np.random.default_rng(0)
+    targets = np.exp(1.2 * rng.normal(size=200))
+    plain, growing = 1 - 0.3 * rng.normal(size=(5, 200)) ** 2, 1 - 0.05 * targets**2 * rng.normal(size=(5, 200)) ** 2
+    lucky = growing.copy()
+    lucky[:, targets.argmax()] = 0.5 * growing[:, targets.argmax()] + 0.5
+    assert mean_of(plain, Rows(targets)).parts[0].freedom > 100
+    assert mean_of(growing, Rows(targets)).parts[0].freedom < 40
+    assert mean_of(lucky, Rows(targets)).parts[0].freedom < 40
+    assert difference(growing, lucky, Rows(targets)).parts[0].freedom < 40

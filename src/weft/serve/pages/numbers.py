@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from weft.report.columns import share
+from weft.report.columns import SHARES, share
 
 
 def whole(words: str | None, usual: int = 1, most: int = 1_000_000) -> int:
@@ -26,6 +26,4 @@ def metric(value: float | None, name: str = "") -> str:
     """A figure as its metric is written: shares in percent."""
     if value is None:
         return "–"
-    return (
-        share(value) if name in ("accuracy", "balanced_accuracy", "validation") and 0 <= value <= 1 else f"{value:.4g}"
-    )
+    return share(value) if name in (*SHARES, "validation") and 0 <= value <= 1 else f"{value:.4g}"

@@ -17,6 +17,7 @@ from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
 from weft.studies.statistics.intervals import Scores
+from weft.studies.statistics.macro_f1 import f1_scores
 from weft.studies.statistics.rows import Rows, balance
 from weft.terminal import how_many
 from weft.training.config import is_fitted
@@ -24,7 +25,7 @@ from weft.training.finetuning.config import LINEAR
 from weft.training.storage.record import Predictions, best_validation, read_predictions
 from weft.training.storage.record import read_record as read_checked
 
-BY_ANSWER = ("accuracy", "balanced_accuracy")  # metrics of classes that verdicts may rest on: shares of right answers
+BY_ANSWER = ("accuracy", "balanced_accuracy", "macro_f1")  # metrics of classes that verdicts may rest on
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,8 @@ def validation_metric(result: Result) -> float:
 
 
 def judged_by(record: dict[str, Any]) -> str:
-    """The metric that verdicts rest on: the one that was asked for if it has a value for every example, else accuracy
-    or R², though another chose the best step."""
+    """The metric that verdicts rest on: the one that was asked for if there are intervals for it, else accuracy or R²,
+    though another chose the best step."""
     if (own := own_metric(record)) is None:
         return str(record["metric"])
     return own if own in BY_ANSWER else "accuracy" if "accuracy" in record["metrics"] else "r2"
@@ -221,7 +222,8 @@ def deciding(results: list[Result]) -> str:
 
 
 def scores_of(results: list[Result], metric: str | None = None) -> Scores:
-    """(seeds, examples): right or wrong, by the weight of the class in balanced accuracy, or the share in R²."""
+    """(seeds, examples): right or wrong, by the weight of the class in balanced accuracy, or what an example brings to
+    macro-F1 or R²."""
     metric = metric or deciding(results)
     return np.stack([score(result.predictions or {}, metric) for result in results])
 
@@ -236,6 +238,7 @@ def rows_of(results: list[Result], metric: str | None = None, folds: int | None 
     return Rows(
         targets=found["target"].astype(np.float64) if metric == "r2" else None,
         classes=found["target"].astype(np.int64) if metric == "balanced_accuracy" else None,
+        f1_classes=found["target"].astype(np.int64) if metric == "macro_f1" else None,
         groups=found.get("group"),
         folds=folds,
         cut=found.get("fold") if folds and len(results) == 1 and not fixed else None,
@@ -243,8 +246,10 @@ def rows_of(results: list[Result], metric: str | None = None, folds: int | None 
 
 
 def score(predictions: Predictions, metric: str) -> NDArray[np.float64]:
-    """Per-example scores whose mean is accuracy, balanced accuracy or R²."""
+    """Per-example scores whose mean is accuracy, balanced accuracy, macro-F1 or R²."""
     predicted, target = predictions["predicted"].astype(np.float64), predictions["target"].astype(np.float64)
+    if metric == "macro_f1":
+        return f1_scores(target, predicted)
     if metric in BY_ANSWER:
         right = (predicted == target).astype(np.float64)
         return right if metric == "accuracy" else right * balance(target)

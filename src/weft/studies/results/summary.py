@@ -125,12 +125,13 @@ def summarise(collection: Collection) -> dict[str, Any]:
 
 
 def not_deciding(own: str | None, metric: str) -> list[str]:
-    """That verdicts are not of the metric that was asked for."""
+    """That verdicts are not of the metric that was asked for, and what that one did."""
     if own is None:
         return []
     decides = {"accuracy": "accuracy", "r2": "R²"}.get(metric, metric)
-    why = "which has no value for every example, chose the best step of each run"
-    return [f"Order, intervals, verdicts and advice are of {decides}: {own}, {why} alone."]
+    why = "which not all runs were asked for" if own in BY_ANSWER else "for which there are no intervals"
+    chose = "chose the best step of each run and, on the validation split, which candidate stands for its kind"
+    return [f"Order, intervals, verdicts and advice are of {decides}: {own}, {why}, {chose}."]
 
 
 def drawn_together(judged: list[JudgedCandidate]) -> list[str]:

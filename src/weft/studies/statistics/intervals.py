@@ -8,15 +8,14 @@ are not 5,000 independent trials. In the crossed model
 
 the variance of the mean is var(seed)/S + var(example)/E + var(rest)/(S·E). It is estimated from mean squares, and its
 degrees of freedom after Satterthwaite (1946), so that three seeds get the wide interval that three seeds deserve.
-Three things keep the level where that alone falls short of it (`benchmarks/coverage.py` measures it):
+These keep the level where that alone falls short of it (`benchmarks/coverage.py` measures it):
 
-- Answers that are right or wrong get pseudo-examples, four of a mean (Agresti & Coull 1998) and two of a difference
-  (Agresti & Min 2005): 30 of 30 right is no proof of 100 %.
+- Answers that are right or wrong get pseudo-examples: 30 of 30 right is no proof of 100 % (`pseudo_examples.py`).
 - Satterthwaite's interval is too narrow where few seeds are most of the variance, so it is never narrower than what
-  the seeds alone give.
+  the seeds alone give, and it reaches further towards worse seeds where those seen are close to 100 %.
 - The score of a regression, 1 − error²/variance, rests on a variance of targets that other test rows would change
-  (`target_spread.py`), balanced accuracy on the rows of each class, and rows of a group are not independent: `rows.py`
-  brings that in.
+  (`target_spread.py`), balanced accuracy on the rows of each class, macro-F1 on the answers too (`macro_f1.py`), and
+  rows of a group are not independent: `rows.py` brings that in.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.studies.statistics.pseudo_examples import NONE, Pseudo, Scores, examples_a_row, per_row, pseudo
 from weft.studies.statistics.rows import Codes, Rows, balance, by_group, linear
-from weft.studies.statistics.target_spread import Stretch, stretch_of
+from weft.studies.statistics.target_spread import SIGMAS, Stretch, effective, stretch_of
 
-Scores = NDArray[np.float64]  # (seeds, examples)
 PLAIN = Rows()
 LEVEL = 0.95
 FEW = 7  # rows or fewer, of which the signs alone are counted
-PSEUDO_MEAN, PSEUDO_DIFFERENCE = 4.0, 2.0  # examples, half of them on either side
 
 
 @dataclass(frozen=True)
@@ -63,16 +61,18 @@ class Estimate:
     parts: tuple[Part, ...] = ()  # of the variance: over examples, then over the seeds of each candidate
     bounds: tuple[float, float] = (-math.inf, math.inf)  # what the value can be
     stretch: Stretch | None = None  # where it rests on the variance of targets
+    lean: float = 0.0  # by how much the end on its side lies further out, as seeds are skewed
 
 
 def mean_of(scores: Scores, rows: Rows = PLAIN) -> Estimate:
     """Mean of one candidate. A single row is one network: its interval covers the examples only."""
-    extra = PSEUDO_MEAN if right_or_wrong(scores, rows) else 0.0
-    examples, centre = over_rows([scores], rows, extra, extra / 2)
+    added = pseudo([scores], rows)
+    examples, centre = over_rows([scores], rows, added)
     stretch = stretch_of(1 - scores.mean(0), rows.targets, whole=True)
-    bounds = (0.0, 1.0) if extra else (-math.inf, 1.0) if stretch else (-math.inf, math.inf)
+    bounds = (0.0, 1.0) if len(added[0]) else (-math.inf, 1.0) if stretch else (-math.inf, math.inf)
     parts = refolded([examples, over_seeds(linear(scores, rows))], [scores], rows)
-    return _estimate(float(scores.mean()), centre, parts, bounds, stretch)
+    lean = leaning([scores], parts) if len(added[0]) else 0.0
+    return _estimate(float(scores.mean()), centre, parts, bounds, stretch, lean)
 
 
 def difference(first: Scores, second: Scores, rows: Rows = PLAIN) -> Estimate:
@@ -80,44 +80,50 @@ def difference(first: Scores, second: Scores, rows: Rows = PLAIN) -> Estimate:
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"candidates judged on {first.shape[1]} and on {second.shape[1]} examples cannot be paired")
     both = [first, second]
-    extra = PSEUDO_DIFFERENCE if all(right_or_wrong(scores, rows) for scores in both) else 0.0
-    examples, centre = over_rows(both, rows, extra, 0.0)
+    added = pseudo(both, rows)
+    examples, centre = over_rows(both, rows, added)
     per_example = per_row(both)
     stretch = stretch_of(per_example, rows.targets, error=1 - min(float(first.mean()), float(second.mean())))
-    bounds = (-1.0, 1.0) if extra else (-math.inf, math.inf)
+    bounds = (-1.0, 1.0) if len(added[0]) else (-math.inf, math.inf)
     parts = refolded([examples, *(over_seeds(linear(scores, rows)) for scores in both)], both, rows)
-    return of_few(_estimate(float(per_example.mean()), centre, parts, bounds, stretch))
+    lean = leaning(both, parts) if len(added[0]) else 0.0
+    return of_few(_estimate(float(per_example.mean()), centre, parts, bounds, stretch, lean))
 
 
-def right_or_wrong(scores: Scores, rows: Rows = PLAIN) -> bool:
-    """Whether every score is that of a right or of a wrong answer: 1 or 0, by the weight of its class if it has one."""
-    right = 1.0 if rows.classes is None else balance(rows.classes)
-    return bool(((scores == 0) | np.isclose(scores, right)).all())
+def leaning(candidates: Sequence[Scores], parts: Sequence[Part]) -> float:
+    """How much further an interval has to reach because seeds are skewed: upwards, or downwards if it is negative.
+
+    The accuracies of seeds near 100 % are skewed: most lie close together and a few far below, which five of them
+    mostly do not show. Their third moment is taken for that of a beta law of the same mean and variance, and what it
+    does to Student's t for the first-order term of Hall (1992) at 95 %.
+    """
+    variance, moment = math.fsum(part.value for part in parts), 0.0
+    for scores, part, sign in zip(candidates, parts[1:], (1, -1), strict=False):
+        mean = float(scores.mean())
+        if part.seen > 0 and 0 < mean < 1:
+            moment += sign * 2 * (1 - 2 * mean) / (mean * (1 - mean)) * part.seen**2
+    return (1 + 2 * SIGMAS**2) / 6 * moment / variance if variance else 0.0
 
 
-def per_row(candidates: Sequence[Scores]) -> Scores:
-    """(examples,): means over the seeds of one candidate, or how far those of two are apart."""
-    first, *others = (scores.mean(0) for scores in candidates)
-    return np.asarray(first - sum(others))
-
-
-def over_rows(candidates: Sequence[Scores], rows: Rows, extra: float, above: float) -> tuple[Part, float]:
+def over_rows(candidates: Sequence[Scores], rows: Rows, added: Pseudo) -> tuple[Part, float]:
     """Variance of a mean, or of a difference, over test rows, and the centre of its interval.
 
-    `extra` pseudo-examples have values that sum up to `above`; where groups were drawn they are as small a part of them
-    as they are of the rows. In balanced accuracy each class is a sample of its own, and they are shared among the
-    classes (Price & Bonett 2004).
+    In balanced accuracy each class is a sample of its own, and pseudo-examples are shared among the classes (Price &
+    Bonett 2004). Where a few rows make most of the error in R², its variance is known as from so few.
     """
     if rows.classes is not None and rows.groups is None:
-        return over_classes(candidates, rows.classes, extra, above)
+        return over_classes(candidates, rows.classes, added)
     used = [linear(scores, rows) for scores in candidates]
-    share = used[0].shape[1] / candidates[0].shape[1]
-    values = per_row(used)
-    centre = (float(values.sum()) + share * above) / (len(values) + share * extra)
-    return over_examples(values, used, share * extra, share * above), centre
+    examples, centre = over_examples(used, (added[0], examples_a_row(candidates, rows) * added[1]))
+    if rows.targets is not None and rows.targets.var() > 0:
+        known = effective(candidates, rows.targets, rows.groups)
+        examples = replace(examples, freedom=min(examples.freedom, known))
+    if rows.f1_classes is not None and rows.groups is None:
+        examples = replace(examples, freedom=freedom_by_class(per_row(used), rows.f1_classes, added))
+    return examples, centre
 
 
-def over_classes(candidates: Sequence[Scores], classes: Codes, extra: float, above: float) -> tuple[Part, float]:
+def over_classes(candidates: Sequence[Scores], classes: Codes, added: Pseudo) -> tuple[Part, float]:
     """The same where every class weighs the same, however many rows it has."""
     numbers = np.unique(classes)
     weight, share = balance(classes), 1 / len(numbers)
@@ -125,26 +131,40 @@ def over_classes(candidates: Sequence[Scores], classes: Codes, extra: float, abo
     for number in numbers:
         own = classes == number
         answers = [scores[:, own] / weight[own] for scores in candidates]
-        values = per_row(answers)
-        parts.append(over_examples(values, answers, share * extra, share * above))
-        centres.append((float(values.sum()) + share * above) / (len(values) + share * extra))
+        part, centre = over_examples(answers, (added[0], share * added[1]))
+        parts.append(part)
+        centres.append(centre)
     error, freedom = satterthwaite([(share**2 * part.value, part.freedom) for part in parts])
     return Part(error**2, freedom, count=len(classes)), float(np.mean(centres))
 
 
-def over_examples(values: Scores, candidates: Sequence[Scores], extra: float = 0.0, above: float = 0.0) -> Part:
-    """Variance of the mean of `values` (examples,) because other examples might have been drawn.
+def freedom_by_class(values: Scores, classes: Codes, added: Pseudo) -> float:
+    """Degrees of freedom of the variance of values (examples,), most of which may be that of the rows of one class.
 
-    `values` are means over the seeds of `candidates`; they vary by the rest too, which `over_seeds` counts. `extra`
-    pseudo-examples have squares that sum up to half of their number, and values to `above`.
+    Pseudo-examples are of one class after the other, over and over."""
+    (more, weight), centre = added, float(values.mean())
+    _, which, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    squares = np.bincount(which, (values - centre) ** 2) + (weight * (more - centre) ** 2).reshape(-1, len(counts)).sum(
+        0
+    )
+    rows = counts + weight.sum() / len(counts)
+    return max(satterthwaite(list(zip(squares, np.maximum(rows - 1, 1.0), strict=True)))[1], 1.0)
+
+
+def over_examples(candidates: Sequence[Scores], added: Pseudo = NONE) -> tuple[Part, float]:
+    """Variance of a mean, or of a difference, because other examples might have been drawn; and the mean itself.
+
+    The values of examples are means over seeds; they vary by the rest too, which `over_seeds` counts. Pseudo-examples
+    are counted as if they had been seen.
     """
-    count = len(values) + extra
+    values, (more, weight) = per_row(candidates), added
+    count = len(values) + float(weight.sum())
+    centre = (float(values.sum()) + float(weight @ more)) / count
     if count <= 1:
-        return Part(0.0, 1, count=len(values))
-    centre = (float(values.sum()) + above) / count
-    squares = float(((values - centre) ** 2).sum()) + extra / 2 - 2 * centre * above + extra * centre**2
+        return Part(0.0, 1, count=len(values)), centre
+    squares = float(((values - centre) ** 2).sum()) + float(weight @ (more - centre) ** 2)
     counted = math.fsum(rest(scores) / len(scores) for scores in candidates)
-    return Part(max(squares / (count - 1) / count - counted, 0.0), max(count - 1, 1.0), count=len(values))
+    return Part(max(squares / (count - 1) / count - counted, 0.0), max(count - 1, 1.0), count=len(values)), centre
 
 
 def over_seeds(scores: Scores) -> Part:
@@ -175,10 +195,11 @@ def _estimate(
     parts: Sequence[Part],
     bounds: tuple[float, float],
     stretch: Stretch | None,
+    lean: float,
 ) -> Estimate:
     error, freedom = satterthwaite([(part.value, part.freedom) for part in parts])
     alone = satterthwaite([(part.seen, part.freedom) for part in parts[1:]])
-    made = Estimate(mean, mean, mean, 1.0, error, freedom, centre, alone, tuple(parts), bounds, stretch)
+    made = Estimate(mean, mean, mean, 1.0, error, freedom, centre, alone, tuple(parts), bounds, stretch, lean)
     return widened(replace(made, p=probability(made)), LEVEL)
 
 
@@ -207,7 +228,7 @@ def probability(estimate: Estimate) -> float:
     """Two-sided p-value at 0: the larger of that of all parts and, at a stricter level, that of the seeds alone."""
     from scipy.special import stdtr  # Student's t; scipy.stats has it too, but takes seconds to import
 
-    value = abs(centre_of(estimate))
+    value = off_zero(estimate)
 
     def tail(error: float, freedom: float) -> float:
         return float(2 * stdtr(freedom, -value / error)) if error else float(value == 0)
@@ -222,7 +243,7 @@ def error_at(estimate: Estimate, p: float) -> float:
     from scipy.special import stdtrit
 
     quantile = -float(stdtrit(estimate.freedom, p / 2))
-    return abs(centre_of(estimate)) / quantile if quantile > 0 else max(estimate.error, abs(centre_of(estimate)))
+    return off_zero(estimate) / quantile if quantile > 0 else max(estimate.error, off_zero(estimate))
 
 
 def reach(estimate: Estimate, level: float) -> float:
@@ -247,6 +268,13 @@ def leeway(freedom: float) -> float:
 
 def centre_of(estimate: Estimate) -> float:
     return estimate.mean if estimate.centre is None else estimate.centre
+
+
+def off_zero(estimate: Estimate) -> float:
+    """What the interval has to reach for 0 to lie in it, beside what it leans that way."""
+    centre = centre_of(estimate)
+    leant = -estimate.lean if centre > 0 else estimate.lean
+    return max(abs(centre) - max(leant, 0.0), 0.0)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -281,7 +309,7 @@ def corrected(estimates: Sequence[Estimate]) -> list[tuple[Estimate, float]]:
 def widened(estimate: Estimate, level: float) -> Estimate:
     """The same estimate with an interval of another level."""
     half, centre = reach(estimate, level), centre_of(estimate)
-    low, high = centre - half, centre + half
+    low, high = centre - half + min(estimate.lean, 0.0), centre + half + max(estimate.lean, 0.0)
     if estimate.stretch is not None:
         low, high = estimate.stretch.ends(estimate.mean, half, half / (reach(estimate, LEVEL) or 1.0))
     least, most = estimate.bounds

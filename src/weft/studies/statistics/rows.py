@@ -26,6 +26,7 @@ class Rows:
 
     targets: Values | None = None  # of a regression, where scores are those of R²
     classes: Codes | None = None  # where scores are those of balanced accuracy
+    f1_classes: Codes | None = None  # where scores are those of macro-F1, linear as they come
     groups: Codes | None = None  # whose rows were drawn together
     folds: int | None = None  # where a row of the scores is a repetition of cross-validation with so many
     cut: Codes | None = None  # which of the folds tested each, where there is a single repetition

@@ -10,6 +10,7 @@ tails that the targets show (L-moments, Hosking 1990), and `Stretch` moves the e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +23,7 @@ CAUTION = 6.0  # added to the shape of skewed targets, over √n: a sample witho
 BENT = 0.43  # standard deviation of L-skewness × √n for normal targets
 DRAWS, ROWS = 2000, 1000  # of the simulated law; more rows are extrapolated
 SIGMAS = 1.96
+GROWING = 3.0  # slopes of a third and above, as a row that makes most of it may be answered well by luck
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,27 @@ def influence(scores: Values, targets: Values | None) -> Values:
     return scores + (1 - scores.mean(1, keepdims=True)) * relative(targets)
 
 
+def effective(candidates: Sequence[Values], targets: Values, groups: NDArray[np.int64] | None = None) -> float:
+    """As how many rows, or groups of them, the errors of scores (seeds, examples) count.
+
+    Where errors grow with skewed targets, one of 100 rows may make most of all errors. Then the variance over rows is
+    an estimate from few, and comes out too small where that one happens to be answered well: so rows also count by
+    the errors that they would have, had errors grown with targets exactly, as far as they do.
+    """
+    errors, away = np.sum([1 - scores.mean(0) for scores in candidates], axis=0), relative(targets) + 1
+    growing = min(max(GROWING * slope(errors, away - 1), 0.0), 1.0)
+    if groups is not None:
+        which = np.unique(groups, return_inverse=True)[1]
+        errors, away = np.bincount(which, errors), np.bincount(which, away)
+    return 1 / max(one_over(errors), growing * one_over(away))
+
+
+def one_over(weights: Values) -> float:
+    """One over the number of equal weights that tell as much as these (Kish 1965)."""
+    total = float(weights.sum()) ** 2
+    return float((weights**2).sum()) / total if total else 1 / len(weights)
+
+
 def relative(targets: Values) -> Values:
     """How far each target is from the mean, squared, as a share of the variance; less one, so that the mean is 0."""
     return (targets - targets.mean()) ** 2 / targets.var() - 1
@@ -75,10 +98,16 @@ def shared(divided: Values, moved: Values) -> float:
     value, spread = float(divided.mean()), float((moved**2).mean())
     if value == 0 or spread == 0:
         return 0.0
-    slope = float((divided * moved).mean()) / spread / value
-    off = divided / value - 1 - slope * moved
+    met = slope(divided, moved)
+    off = divided / value - 1 - met * moved
     doubt = math.sqrt(float((off**2).mean()) / (len(moved) * spread))
-    return min(max(slope - 2 * doubt, 0.0), 1.0)
+    return min(max(met - 2 * doubt, 0.0), 1.0)
+
+
+def slope(divided: Values, moved: Values) -> float:
+    """How errors grow with the distance from the mean target: 0 if they do not, 1 if they are in proportion."""
+    scale = float((moved**2).mean()) * float(divided.mean())
+    return float((divided * moved).mean()) / scale if scale else 0.0
 
 
 def unseen_spread(targets: Values) -> float:
