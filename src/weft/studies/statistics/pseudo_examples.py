@@ -20,11 +20,9 @@ Scores = NDArray[np.float64]  # (seeds, examples)
 Pseudo = tuple[Scores, Scores]  # values of pseudo-examples, and how many there are of each
 
 NONE: Pseudo = (np.zeros(0), np.zeros(0))
-BY_CANDIDATES: dict[
-    int, Pseudo
-] = {  # of a mean: two right, two wrong; of a difference: half of one each way, one without
-    1: (np.array([1.0, 0.0]), np.array([2.0, 2.0])),
-    2: (np.array([1.0, 0.0, -1.0]), np.array([0.5, 1.0, 0.5])),
+BY_CANDIDATES: dict[int, Pseudo] = {
+    1: (np.array([1.0, 0.0]), np.array([2.0, 2.0])),  # a mean: two right, two wrong
+    2: (np.array([1.0, 0.0, -1.0]), np.array([0.5, 1.0, 0.5])),  # a difference: half of one each way, one without
 }
 
 
