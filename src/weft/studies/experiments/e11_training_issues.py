@@ -19,7 +19,8 @@ from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
-from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
+from weft.studies.statistics.intervals import Estimate, corrected, difference
+from weft.studies.statistics.rows import Scores
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
 from weft.training.config import DurationConfig, OptimisationConfig, ReadingConfig, RunConfig
 from weft.training.storage.record import read_predictions

@@ -16,9 +16,8 @@ from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
-from weft.studies.statistics.intervals import Scores
 from weft.studies.statistics.macro_f1 import f1_scores
-from weft.studies.statistics.rows import Rows, balance
+from weft.studies.statistics.rows import Rows, Scores, balance
 from weft.terminal import how_many
 from weft.training.config import is_fitted
 from weft.training.finetuning.config import LINEAR

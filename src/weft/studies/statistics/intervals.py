@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.studies.statistics.pseudo_examples import NONE, Pseudo, Scores, examples_a_row, per_row, pseudo
-from weft.studies.statistics.rows import Codes, Rows, balance, by_group, linear
+from weft.studies.statistics.pseudo_examples import NONE, Pseudo, examples_a_row, per_row, pseudo
+from weft.studies.statistics.rows import Codes, Rows, Scores, balance, by_group, linear
 from weft.studies.statistics.target_spread import SIGMAS, Stretch, effective, stretch_of
 
 PLAIN = Rows()

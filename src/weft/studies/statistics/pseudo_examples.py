@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weft.studies.statistics.macro_f1 import f1_pseudo
-from weft.studies.statistics.rows import Rows, balance, linear
+from weft.studies.statistics.rows import Rows, Scores, balance, linear
 
-Scores = NDArray[np.float64]  # (seeds, examples)
 Pseudo = tuple[Scores, Scores]  # values of pseudo-examples, and how many there are of each
 
 NONE: Pseudo = (np.zeros(0), np.zeros(0))

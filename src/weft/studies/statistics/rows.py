@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from weft.studies.statistics.target_spread import Values, influence
 
 Codes = NDArray[np.int64]  # (examples,)
+Scores = NDArray[np.float64]  # (seeds, examples)
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,12 @@ def effective(candidates: Sequence[Values], targets: Values, groups: NDArray[np.
     an estimate from few, and comes out too small where that one happens to be answered well: so rows also count by
     the errors that they would have, had errors grown with targets exactly, as far as they do.
     """
-    errors, away = np.sum([1 - scores.mean(0) for scores in candidates], axis=0), relative(targets) + 1
+    errors: Values = np.sum([1 - scores.mean(0) for scores in candidates], axis=0)
+    away = relative(targets) + 1
     growing = min(max(GROWING * slope(errors, away - 1), 0.0), 1.0)
     if groups is not None:
         which = np.unique(groups, return_inverse=True)[1]
-        errors, away = np.bincount(which, errors), np.bincount(which, away)
+        errors, away = (np.bincount(which, values).astype(np.float64) for values in (errors, away))
     return 1 / max(one_over(errors), growing * one_over(away))
 
 

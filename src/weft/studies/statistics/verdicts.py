@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from weft.studies.statistics.intervals import PLAIN, Estimate, Scores, corrected, difference, holm
-from weft.studies.statistics.rows import Rows
+from weft.studies.statistics.intervals import PLAIN, Estimate, corrected, difference, holm
+from weft.studies.statistics.rows import Rows, Scores
 from weft.terminal import how_many
 
 Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "control", "classical"]

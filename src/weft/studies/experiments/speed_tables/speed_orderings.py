@@ -15,7 +15,8 @@ import numpy as np
 
 from weft.studies.experiments.speed_tables.measure_row import MeasuredRow, Timed
 from weft.studies.experiments.speed_tables.published_rows import ROWS, SpeedRow
-from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference, mean_of
+from weft.studies.statistics.intervals import Estimate, corrected, difference, mean_of
+from weft.studies.statistics.rows import Scores
 from weft.studies.statistics.verdicts import SIGNIFICANCE
 
 SPEED, TRAINING, COST = "images/s/core", "training images/s/core", "core-days"

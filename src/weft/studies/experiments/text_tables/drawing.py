@@ -24,7 +24,8 @@ from weft.studies.experiments.text_tables.scales import SCALES
 from weft.studies.experiments.text_tables.scores import CandidateScores, measure_candidate
 from weft.studies.experiments.text_tables.tables import EXPERIMENTS
 from weft.studies.results.summary import called
-from weft.studies.statistics.intervals import Estimate, Scores, mean_of
+from weft.studies.statistics.intervals import Estimate, mean_of
+from weft.studies.statistics.rows import Scores
 
 
 def draw_table(folder: Path) -> dict[str, Any]:

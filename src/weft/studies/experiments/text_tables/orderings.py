@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from weft.studies.experiments.text_tables.design import PERPLEXITY, Figures
-from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
+from weft.studies.statistics.intervals import Estimate, corrected, difference
+from weft.studies.statistics.rows import Scores
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
 
 Outcome = Literal["confirmed", "contradicted", "not shown", "not measured"]

@@ -17,7 +17,7 @@ from weft.errors import WeftError
 from weft.studies.engine.study import why_missing
 from weft.studies.experiments.text_tables.design import PERPLEXITY
 from weft.studies.results.load import read_record
-from weft.studies.statistics.intervals import Scores
+from weft.studies.statistics.rows import Scores
 from weft.training.learnt import remark
 from weft.training.storage.record import read_predictions
 

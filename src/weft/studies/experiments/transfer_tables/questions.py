@@ -11,7 +11,8 @@ from typing import Any
 
 from weft.studies.experiments.text_tables.orderings import amount
 from weft.studies.experiments.transfer_tables.design import Figures, Question
-from weft.studies.statistics.intervals import Estimate, Scores, corrected, difference
+from weft.studies.statistics.intervals import Estimate, corrected, difference
+from weft.studies.statistics.rows import Scores
 from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE
 
 Measured = Mapping[str, Mapping[str, Scores]]  # quantity, row -> (seeds, test rows)

@@ -22,7 +22,7 @@ from weft.studies.experiments.transfer_tables.few_shot import quantity, shot_fil
 from weft.studies.experiments.transfer_tables.questions import conclusion, judged
 from weft.studies.experiments.transfer_tables.scales import SCALES, TransferScale
 from weft.studies.results.summary import called
-from weft.studies.statistics.intervals import Scores
+from weft.studies.statistics.rows import Scores
 from weft.training.finetuning.config import PROBED_ROWS
 
 TITLES = {"e3": "Table 3", "e8": "Figures 3 and 4"}
