@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -76,10 +75,11 @@ def memory(name: str, source: str, examples: int) -> float:
 
 
 def peak(name: str, source: str, examples: int) -> float:
+    from weft import machine
     from weft.insight import look, open_subject
 
     look(open_subject(name, source), "field", examples=examples)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return machine.memory_peak() / 2**20
 
 
 if __name__ == "__main__":

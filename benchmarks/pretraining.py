@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import statistics
 import sys
 import tempfile
@@ -28,9 +27,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from weft import machine
 from weft.data.corpus.config import TokenizingConfig
 from weft.data.transform.tokenizer import MARKERS
-from weft.machine import keep_freed_memory
 from weft.training.config import ExecutionConfig, OptimisationConfig
 from weft.training.loop.display import Silent
 from weft.training.loop.loop import update
@@ -117,7 +116,7 @@ def contestant(name: str, arguments: argparse.Namespace, folder: Path) -> tuple[
     ready = [batches[step].inputs for step in range(8)]
     pairs = [(part["x"], part["answers"].masked_fill(part["answers"] < 0, -100)) for part in ready]
     if "memory kept" in name:
-        keep_freed_memory()
+        machine.keep_freed_memory()
     net = huggingface(arguments, 0.1 if "its dropout" in name else 0.0)
     optimiser = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     turn = iter(range(10**9))
@@ -139,7 +138,7 @@ def play(connection: Connection, name: str, arguments: argparse.Namespace) -> No
             for _ in range(steps):
                 step()
             taken = (time.perf_counter() - started) / steps
-            connection.send((taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10))
+            connection.send((taken, machine.memory_peak() / 2**20))
 
 
 def contest(arguments: argparse.Namespace) -> dict[str, list[tuple[float, float]]]:

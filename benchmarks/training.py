@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import statistics
 import sys
 import tempfile
@@ -31,6 +30,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from weft import machine
 from weft.data.batch.loader import Batches
 from weft.data.config import AugmentConfig
 from weft.networks.measure.cost import total_macs
@@ -171,7 +171,7 @@ def play(connection: Connection, name: str, source: Path, scratch: Path, threads
         for _ in range(steps):
             step()
         taken = (time.perf_counter() - started) / steps
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        peak = machine.memory_peak() / 2**20
         connection.send((taken, (progress.waited - waited) / steps, peak))
 
 

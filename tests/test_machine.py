@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import os
 import re
 import resource
@@ -325,3 +326,15 @@ def test_modules_of_unix_may_be_missing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("a file"), done.stderr
+
+
+def test_libraries_are_loaded_without_looks_for_garbage() -> None:
+    with machine.loading():
+        assert not gc.isenabled()
+        with machine.loading():
+            pass
+        assert not gc.isenabled(), "the outer one ends it"
+    assert gc.isenabled()
+    with pytest.raises(ImportError), machine.loading():
+        raise ImportError
+    assert gc.isenabled()

@@ -17,7 +17,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Self
@@ -175,6 +175,19 @@ def _windows_memory() -> int:
     status = Status(length=ctypes.sizeof(Status))
     known = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
     return int(status.available) if known else UNLIMITED
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import libraries without looking for garbage in between: there is next to none, and each of the looks passes
+    over all that is loaded already. For torch and what weft needs beside it that is a tenth of the time."""
+    looked = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looked:
+            gc.enable()
 
 
 # The allocator

@@ -82,3 +82,9 @@ def test_switches_with_a_third_state_are_switches() -> None:
 def test_bytes_are_given_as_people_write_them(given: int | str, bytes_: int) -> None:
     assert SourceConfig(memory=given).memory == bytes_  # type: ignore[arg-type]
     assert SourceConfig(memory=byte_text(bytes_)).memory == bytes_  # type: ignore[arg-type]
+
+
+def test_words_are_read_without_the_texts_of_the_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find them in the source takes longer than all else that is done to the words."""
+    monkeypatch.setattr(help, "docstrings", lambda kind: pytest.fail(f"the source of {kind} was read"))
+    assert help.spelled_out(["--no-stream"], import_module("weft.commands.train").Arguments) == ["--stream=False"]

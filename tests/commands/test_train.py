@@ -496,3 +496,23 @@ def test_names_of_runs_are_whole_on_a_narrow_terminal(
     printed = capsys.readouterr().out
     assert f"runs/{name}" in printed and "…" not in printed and "accuracy 0." in printed
     assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_before_the_first_step_nothing_is_imported_that_it_does_not_need(tmp_path: Path) -> None:
+    """scikit-learn alone takes as long as torch; its classical baseline is made after the last step."""
+    code = (
+        "import os, sys\n"
+        "from weft.commands.main import main\n"
+        "from weft.training.run import lifecycle\n"
+        "def first_step(*_):\n"
+        "    found = {'sklearn', 'scipy', 'pandas', 'optuna', 'lightning', 'torchvision', 'onnx'} & set(sys.modules)\n"
+        "    print('loaded:', sorted(found), flush=True)\n"
+        "    os._exit(0)\n"
+        "lifecycle.train = first_step\n"
+        "main(['train', 'digits', '--model', 'mlp', '--steps', '1'])\n"
+    )
+    environment = {**os.environ, "WEFT_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.splitlines()[-1] == "loaded: []", done.stdout + done.stderr

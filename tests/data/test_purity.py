@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from data.made import sentence, tar_of_images, write_parquet
 from weft.data import AugmentConfig, TransformConfig, batches, open_source
 from weft.data.batch.loader import Batch
+from weft.data.open import splits
 from weft.data.open.source import Source
 
 EVERYTHING = AugmentConfig(
@@ -197,3 +199,20 @@ def test_a_streamed_batch_reads_only_its_window(tmp_path: Path):
 
 def test_the_configurations_survive_being_written_down():
     assert AugmentConfig(**asdict(EVERYTHING)) == EVERYTHING
+
+
+def test_a_streamed_epoch_holds_no_more_blocks_than_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made: list[weakref.ref[splits.Checked]] = []
+    checked = splits.Checked
+
+    def counted(*parts: Any) -> splits.Checked:
+        block = checked(*parts)
+        made.append(weakref.ref(block))
+        return block
+
+    monkeypatch.setattr(splits, "Checked", counted)
+    source = open_source(write_parquet(tmp_path / "text", 1000, group=10), stream=True)
+    loader = batches(source, "train", 16)
+    most = max(sum(block() is not None for block in made) for _ in loader.range())
+    window = splits.StreamSplit.WINDOW
+    assert window <= most <= window + 2 < len(source.splits["train"].shards.rows), "a window, the last and the next"

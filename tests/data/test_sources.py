@@ -6,17 +6,20 @@ import gzip
 import json
 import shutil
 import struct
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.datasets import load_digits
 
 from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import batches, open_source
 from weft.data.open.groups import sentence_cut
 from weft.data.open.splits import MemorySplit, StreamSplit
+from weft.data.sources import find
 from weft.errors import WeftError
 
 
@@ -257,3 +260,20 @@ def test_the_hub_needs_its_extra(monkeypatch: pytest.MonkeyPatch):
 def test_an_unknown_name_is_told_the_nearest():
     with pytest.raises(WeftError, match="did you mean digits"):
         open_source("digit")
+
+
+def test_digits_are_those_of_scikit_learn_whether_or_not_its_file_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    theirs, elsewhere = load_digits(), ModuleSpec("sklearn", None)
+    elsewhere.submodule_search_locations = [str(tmp_path)]
+    found = [find.read_digits()]
+    assert find._digits_file() is not None
+    monkeypatch.setattr(find, "find_spec", lambda name: elsewhere)
+    assert find._digits_file() is None
+    found.append(find.read_digits())
+    for reading in found:
+        (table,) = reading.tables.values()
+        assert np.array_equal(table.inputs[:, 0], np.rint(theirs.images * (255 / 16)))
+        assert np.array_equal(table.labels, theirs.target) and table.labels.dtype == np.int64
+    assert found[0].files == found[1].files

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import confusion_matrix, f1_score
 
 from weft.studies.statistics.intervals import mean_of
 from weft.training.metrics import (
@@ -93,3 +94,13 @@ def test_regression_metrics() -> None:
 def test_one_logit_becomes_two_probabilities() -> None:
     probabilities = class_probabilities("binary", torch.tensor([[0.0], [100.0]]))
     np.testing.assert_allclose(probabilities, [[0.5, 0.5], [0, 1]], atol=1e-12)
+
+
+def test_counts_say_what_scikit_learn_says() -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(50):
+        classes, rows = int(draw.integers(2, 9)), int(draw.integers(1, 40))
+        targets, answers = draw.integers(0, classes, rows), draw.integers(0, classes, rows)
+        found = measure("classes", torch.eye(classes)[answers], torch.from_numpy(targets), classes)
+        assert found["confusion"] == confusion_matrix(targets, answers, labels=range(classes)).tolist()
+        assert found["macro_f1"] == pytest.approx(f1_score(targets, answers, average="macro", zero_division=0))

@@ -289,6 +289,23 @@ def test_a_run_has_a_classical_baseline_beside_it(tmp_path: Path):
     assert "always the commonest class: 0.1" in told and "HOG and logistic regression: 0.9" in told
 
 
+def test_the_classical_baseline_comes_after_the_last_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    happened: list[str] = []
+
+    def noted(name: str) -> None:
+        original = getattr(lifecycle, name)
+        monkeypatch.setattr(lifecycle, name, lambda *words: (original(*words), happened.append(name))[0])
+
+    noted("train")
+    noted("classical")
+    asked = RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=2))
+    stopped = lifecycle.start(asked, tmp_path / "run", Silent(), baseline=True, until=1)
+    assert stopped.record is None and happened == ["train"], "a run that is to go on needs none yet"
+    outcome = lifecycle.resume(tmp_path / "run", Silent(), baseline=True)
+    assert happened == ["train", "train", "classical"]
+    assert outcome.record is not None and outcome.record["baseline"]["rows"] == 1295
+
+
 def test_a_trial_leaves_the_test_split_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     config = trial(RunConfig(source="digits", model="mlp", duration=DurationConfig(steps=8)), 0.003)
     read, original = [], LabelledInputs.batches

@@ -53,11 +53,16 @@ class Option:
     section: str
     kind: Any  # its type, without annotations
     metadata: tuple[Any, ...]
-    text: str
+    owner: type  # the dataclass that it is a field of
 
     @property
     def field(self) -> str:
         return self.path[-1]
+
+    @property
+    def text(self) -> str:
+        """What it is for; read from the source, and so not before it is shown."""
+        return docstrings(self.owner).get(self.field, "")
 
     @property
     def positional(self) -> bool:
@@ -155,7 +160,7 @@ def options(arguments: Any, path: tuple[str, ...] = (), section: str = "") -> It
             heading = section if metadata and getattr(metadata[0], "name", None) == "" else field.name
             yield from options(kind, (*path, field.name), heading)
         else:
-            yield Option((*path, field.name), section, kind, metadata, docstrings(arguments).get(field.name, ""))
+            yield Option((*path, field.name), section, kind, metadata, arguments)
 
 
 def spelled_out(words: list[str], arguments: Any) -> list[str]:

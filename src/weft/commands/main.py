@@ -224,7 +224,8 @@ def dispatch(words: list[str]) -> int:
         raise WeftError(f"an argument of weft {words[0]} is empty: was a variable of the shell not set?")
     if any(":" in word for word in words):  # package.module:name, code that is the user's own
         trust(words)
-    verb = import_module(f"weft.commands.{words[0]}")
+    with machine.loading():
+        verb = import_module(f"weft.commands.{words[0]}")
     defaults = verb.defaults(words[1:]) if hasattr(verb, "defaults") else None
     arguments = verb.Arguments if defaults is None else type(defaults)  # a resumed run may be of another verb
     if "--help" in words or "--help-all" in words or "-h" in words:

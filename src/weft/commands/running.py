@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 
 from tyro.conf import arg
 
-from weft import api
+from weft import api, machine
 from weft.commands import main as command
 from weft.disk import RUN, missing_folders
 from weft.errors import Interrupted, WeftError
@@ -166,7 +166,8 @@ def changed_flags(folder: Path, config: AnyConfig) -> list[str]:
 
 def train(arguments: Arguments, folder: Path | None) -> int:
     """Run in this process."""
-    from weft.training.run import lifecycle
+    with machine.loading():
+        from weft.training.run import lifecycle
 
     if folder is None:
         folder = left_behind(arguments)

@@ -101,7 +101,7 @@ def beside(
 
     def build() -> dict[str, Any]:
         work = quick_work(source, transform, roles)
-        say(f"{name} first, for comparison, about {max(1, round(work.seconds))} s; it is made once")
+        say(f"{name}, for comparison: about {max(1, round(work.seconds))} s; it is made once")
         found = quick_score(source, transform, metric, judged, work)
         return {"score": torch.tensor([found], dtype=torch.float64), "rows": torch.tensor([work.rows])}
 

@@ -1,6 +1,7 @@
 """How good predictions are: accuracy with its interval, Matthews correlation, AUROC, R², MAE, confusion, …
 
-The classic ones are scikit-learn's: torchmetrics does not import beside a torchvision that does not fit its torch.
+What counts alone tell is counted here, AUROC is scikit-learn's, which is imported where it is asked for: that takes as
+long as to import torch. torchmetrics does not import beside a torchvision that does not fit its torch.
 """
 
 from __future__ import annotations
@@ -53,11 +54,8 @@ def class_probabilities(task: Task, outputs: Tensor) -> Tensor:
 
 def classification(probabilities: Tensor, targets: Tensor, classes: int) -> Metrics:
     """Metrics of probabilities (n, K) against class numbers (n,)."""
-    from sklearn.metrics import confusion_matrix, roc_auc_score
-
     predicted = probabilities.argmax(1)
     correct = (predicted == targets).double()
-    labels = list(range(classes))
     result: Metrics = {
         "accuracy": float(correct.mean()),
         "accuracy_interval": accuracy_interval(int(correct.sum()), len(correct)),
@@ -66,10 +64,10 @@ def classification(probabilities: Tensor, targets: Tensor, classes: int) -> Metr
         "matthews": _matthews(targets.numpy(), predicted.numpy()),
         "macro_f1": _macro_f1(targets.numpy(), predicted.numpy()),
         "calibration_error": calibration_error(probabilities, correct),
-        "confusion": confusion_matrix(targets, predicted, labels=labels).tolist(),
+        "confusion": _confusion(targets.numpy(), predicted.numpy(), classes).tolist(),
     }
     if classes == 2 and len(targets.unique()) == 2 and bool(probabilities.isfinite().all()):
-        result["auroc"] = float(roc_auc_score(targets, probabilities[:, 1]))
+        result["auroc"] = _auroc(targets.numpy(), probabilities[:, 1].numpy())
     return result
 
 
@@ -133,10 +131,16 @@ def calibration_error(probabilities: Tensor, correct: Tensor, bins: int = 15) ->
 Values = NDArray[Any]
 
 
+def _confusion(targets: Values, predictions: Values, classes: int = 0) -> NDArray[np.int64]:
+    """(K, K) how often each true class (down) got each answer (across), of so many `classes` or of all that occur."""
+    size = max(classes, int(max(targets.max(initial=0), predictions.max(initial=0))) + 1)
+    counts = np.bincount(targets * size + predictions, minlength=size * size).reshape(size, size)
+    return counts[:classes, :classes] if classes else counts
+
+
 def _matthews(targets: Values, predictions: Values) -> float:
     """Correlation of answers with targets, in [-1, 1]: 0 for a constant answer (Gorodkin 2004 for many classes)."""
-    size = int(max(targets.max(initial=0), predictions.max(initial=0))) + 1
-    return matthews_of(np.bincount(targets * size + predictions, minlength=size * size).reshape(size, size))
+    return matthews_of(_confusion(targets, predictions))
 
 
 def _balanced_accuracy(targets: Values, predictions: Values) -> float:
@@ -145,9 +149,10 @@ def _balanced_accuracy(targets: Values, predictions: Values) -> float:
 
 def _macro_f1(targets: Values, predictions: Values) -> float:
     """Mean over the classes that occur or are answered: one that is neither has no F1."""
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(targets, predictions, average="macro", zero_division=0))
+    size = int(max(targets.max(initial=0), predictions.max(initial=0))) + 1
+    right = np.bincount(targets[targets == predictions], minlength=size)
+    either = np.bincount(targets, minlength=size) + np.bincount(predictions, minlength=size)
+    return float((2 * right[either > 0] / either[either > 0]).mean())
 
 
 def _auroc(targets: Values, probabilities: Values) -> float:

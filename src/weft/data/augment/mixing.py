@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 from torch import Tensor
 
 Draws = NDArray[np.float64]
@@ -89,4 +88,8 @@ def draw_mix(draws: Draws, shape: torch.Size, mixup: float, cutmix: float, proba
 
 def _beta(draws: Draws, alpha: float) -> Draws:
     """Beta(alpha, alpha) from uniform draws, by the inverse of its distribution."""
-    return draws if alpha == 1 or not len(draws) else np.asarray(betaincinv(alpha, alpha, draws))
+    if alpha == 1 or not len(draws):
+        return draws
+    from scipy.special import betaincinv  # 0.2 s and 15 MB, for those who mix alone
+
+    return np.asarray(betaincinv(alpha, alpha, draws))

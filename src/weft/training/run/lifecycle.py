@@ -167,7 +167,6 @@ def run_in_folder(
     run = assemble(folder, config, plan or known, team, inputs, display)
     if run.plan.precision != "float32":
         rehearsal.require_format(run.plan.precision, team.device.type, run.core)
-    simple = classical(inputs, display) if baseline and team.rank == 0 else None
     enter("measuring before the first step")
     apart = config.duration.time and judged_on(config) != "validation"  # which is evaluated anyway
     tested = len(inputs.batches(judged_on(config), team.rank, team.world)) if apart else 0
@@ -177,7 +176,7 @@ def run_in_folder(
     run, progress = measure_plan(run, folder, started, tested, known, inputs) if plan is None else restore(run)
     announce(run, inputs, display)
     enter(TRAINING)
-    return train_and_record(run, progress, folder, inputs, display, simple, until)
+    return train_and_record(run, progress, folder, inputs, display, baseline, until)
 
 
 def assemble(
@@ -305,11 +304,10 @@ def train_and_record(
     folder: RunFolder,
     inputs: RunInputs,
     display: Silent,
-    simple: dict[str, Any] | None = None,
+    baseline: bool = False,
     until: int | None = None,
 ) -> Outcome:
     """Train; then report, or leave a resumable folder behind."""
-    more = {} if simple is None else {"baseline": simple}
 
     def enough() -> bool:
         return signals.received() or (until is not None and progress.step >= until)
@@ -318,18 +316,23 @@ def train_and_record(
         try:
             done = train(run, progress, enough)
         except TrainingFailed as failure:
-            finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure), **more})
+            finish(run, progress, folder, inputs, {"status": "failed", "reason": str(failure)}, baseline)
             raise
         finally:
             display.end()
             run.journal.close()
     if not done:
         return Outcome(folder.path, None, signals.number)
-    return Outcome(folder.path, finish(run, progress, folder, inputs, {"status": "finished", **more}))
+    return Outcome(folder.path, finish(run, progress, folder, inputs, {"status": "finished"}, baseline))
 
 
-def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, facts: dict[str, Any]) -> dict[str, Any]:
-    """Report the best weights on the test split, which is read here and nowhere else, and write what came out."""
+def finish(
+    run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, facts: dict[str, Any], baseline: bool = False
+) -> dict[str, Any]:
+    """Report the best weights on the test split, which is read here and nowhere else, and write what came out.
+
+    The classical `baseline` comes last: nothing of the run waits for it, nor is its memory the run's.
+    """
     best = progress.best.weights or None
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
@@ -354,6 +357,8 @@ def finish(run: Run, progress: Progress, folder: RunFolder, inputs: RunInputs, f
     if run.team.rank == 0:
         inputs.keep(folder.path, best, outputs, targets)
         draw_curves(folder.path, record)
+        if baseline and (simple := classical(inputs, run.display)) is not None:
+            record["baseline"] = simple
         folder.write_record(record)
     return record
 
