@@ -357,9 +357,10 @@ def finish(
     if run.team.rank == 0:
         inputs.keep(folder.path, best, outputs, targets)
         draw_curves(folder.path, record)
+        folder.write_record(record)
         if baseline and (simple := classical(inputs, run.display)) is not None:
             record["baseline"] = simple
-        folder.write_record(record)
+            folder.write_record(record)
     return record
 
 
