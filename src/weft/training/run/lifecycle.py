@@ -32,7 +32,7 @@ from weft.training.loop.progress import MovingAverage, Progress, weights_of
 from weft.training.optim.optimisers import SHARDED, create_optimiser
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run import memory, probe, rehearsal
-from weft.training.run.context import Run
+from weft.training.run.context import Display, Run
 from weft.training.run.distributed import Distributed, join, scaling_for
 from weft.training.run.inputs import LabelledInputs, RunInputs, open_inputs
 from weft.training.run.kinds import AnyConfig
@@ -291,7 +291,7 @@ def cautions(run: Run) -> list[str]:
     return [f"batch norm sees micro-batches of {size}: --grad-accum-steps {parts} is not the same as the whole batch"]
 
 
-def classical(inputs: RunInputs, display: Silent) -> dict[str, Any] | None:
+def classical(inputs: RunInputs, display: Display) -> dict[str, Any] | None:
     """The quick classical baseline of a supervised run."""
     if not isinstance(inputs, LabelledInputs):
         return None
