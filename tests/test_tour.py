@@ -79,7 +79,8 @@ def test_a_station_has_an_equation_a_command_a_picture_and_a_place(station: Sect
 @pytest.mark.parametrize("name", [page.name for page in PAGES if page.name != "systems.md"])
 def test_pages_speak_of_ideas_and_not_of_requirements(name: str) -> None:
     """`systems.md` alone says which requirement is met where."""
-    prose = re.sub(r"```.*?```|`[^`]+`", "", (ROOT / "docs" / name).read_text(encoding="utf-8"), flags=re.DOTALL)
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```|`[^`]+`|macro-F1", "", page, flags=re.DOTALL)
     assert not re.findall(r"\b[FCAMET]\d{1,2}\b", prose)
 
 
