@@ -149,10 +149,9 @@ def _balanced_accuracy(targets: Values, predictions: Values) -> float:
 
 def _macro_f1(targets: Values, predictions: Values) -> float:
     """Mean over the classes that occur or are answered: one that is neither has no F1."""
-    size = int(max(targets.max(initial=0), predictions.max(initial=0))) + 1
-    right = np.bincount(targets[targets == predictions], minlength=size)
-    either = np.bincount(targets, minlength=size) + np.bincount(predictions, minlength=size)
-    return float((2 * right[either > 0] / either[either > 0]).mean())
+    counts = _confusion(targets, predictions)
+    either = counts.sum(0) + counts.sum(1)
+    return float((2 * counts.diagonal()[either > 0] / either[either > 0]).mean())
 
 
 def _auroc(targets: Values, probabilities: Values) -> float:
