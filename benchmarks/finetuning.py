@@ -78,18 +78,19 @@ def thawed(encoder: Path, data: Path) -> FinetuneConfig:
         optimisation=OptimisationConfig(
             batch_size=32, lr=1e-4, weight_decay=0.01, sched="linear", model_ema_decay=0.999
         ),
-        duration=DurationConfig(epochs=4),
+        duration=DurationConfig(epochs=3),
         execution=ExecutionConfig(eval_every=473, compile=False),
         thawing=ThawingConfig(layer_decay=0.9),
     )
 
 
 def changed(config: FinetuneConfig, asked: argparse.Namespace) -> FinetuneConfig:
-    """The part with the rate, epochs and batch that were asked for."""
+    """The part with the rate, epochs, batch, threads and number format that were asked for."""
     given = {"lr": asked.lr, "batch_size": asked.batch_size}
     optimisation = replace(config.optimisation, **{name: value for name, value in given.items() if value})
     duration = DurationConfig(epochs=asked.epochs) if asked.epochs else config.duration
-    return replace(config, optimisation=optimisation, duration=duration)
+    execution = replace(config.execution, threads=asked.threads, precision=asked.precision)
+    return replace(config, optimisation=optimisation, duration=duration, execution=execution)
 
 
 PARTS = {"heads": heads, "thawed": thawed, "mnli": mnli}
@@ -104,6 +105,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     for flag, kind in (("--lr", float), ("--epochs", float), ("--batch-size", int)):
         parser.add_argument(flag, type=kind, help="in place of the part's own")
+    parser.add_argument("--threads", type=int, help="of each run; by default those of the machine")
+    parser.add_argument("--precision", choices=("auto", "float32", "bf16"), default="auto")
     asked = parser.parse_args()
     for part in asked.part:
         config = changed(PARTS[part](asked.encoder or packaged_encoder(), asked.data), asked)

@@ -227,3 +227,22 @@ def test_folds_share_the_features_of_all_rows_however_few_each_learns_from() -> 
     found = [thin(folds=3, fold=fold, train_fraction=0.3) for fold in (0, 1)]
     rows = [store.used_rows(source, source.splits["train"]) for source in found]  # type: ignore[arg-type]
     assert np.array_equal(*rows) and len(rows[0]) == 1797
+
+
+def test_a_feature_that_hardly_ever_occurs_is_not_made_loud() -> None:
+    x = torch.randn(400, 6, generator=torch.Generator().manual_seed(0))
+    targets = (x[:, 0] > 0).numpy().astype(np.int64)
+    x[:, 4] = 0.25  # never varies
+    x[:, 5] = 0.0
+    x[:4, 5] = 1e-4  # hardly ever occurs, and by chance with one class
+    targets[:4] = 1
+    scale = linear.Scale.of(x)
+    assert torch.allclose(scale(x)[:, :4].std(0, correction=0), torch.ones(4)), "the others are standardised"
+    assert scale(x)[:, 4].abs().max() < 1e-6, "one that never varies is zero"
+    model = linear.logistic(scale(x).numpy(), targets, 1.0, 100)
+    weight, bias = (torch.from_numpy(np.atleast_2d(part)).float() for part in (model.coef_, model.intercept_))
+    plain, shift = scale.unscaled(weight, bias[0])
+    loud = x[:1].clone()
+    loud[:, 5] = 1.0  # as another cut of the image may have it
+    assert (loud @ plain.T + shift).abs() < 20, "and where it does occur, it does not decide alone"
+    assert linear.Scale.of(torch.zeros(3, 2))(torch.ones(3, 2)).isfinite().all()

@@ -27,15 +27,17 @@ from weft.training.embeddings.store import tell
 from weft.training.features.store import Features, FrozenNetwork, Index, features_of, table_key
 
 STRENGTHS = (1e-3, 3e-3, 1e-2)  # C of logistic regression on a thousand standardised features; validation chooses
-HEAD_VERSION = "2"  # raise it when the same features would give another head
+HEAD_VERSION = "3"  # raise it when the same features would give another head
 Head = tuple[Tensor, Tensor]  # weight (outputs, channels) and bias
 ITERATIONS = 60  # of a head that is trained on afterwards
 SOLVED_ROWS = 20_000  # training rows that it is solved on, spread evenly; more take minutes
+LEAST_DEVIATION = 0.1  # of the features' median: one that is silent on nearly all rows is not made loud on the others
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and deviation of each feature over the training rows."""
+    """Mean of each feature over the training rows, and what it is divided by: its deviation, or a tenth of the median
+    one where it hardly varies. A weight on such a feature would be huge, and so the loss where it does occur."""
 
     mean: Tensor
     deviation: Tensor
@@ -43,7 +45,9 @@ class Scale:
     @classmethod
     def of(cls, x: Tensor) -> Scale:
         deviation = x.std(0, correction=0)
-        return cls(x.mean(0), torch.where(deviation > 1e-6, deviation, 1.0))  # one that is constant stays at zero
+        varying = deviation[deviation > 1e-6]
+        least = LEAST_DEVIATION * varying.median() if len(varying) else torch.tensor(1.0)
+        return cls(x.mean(0), torch.maximum(deviation, least))
 
     def __call__(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.deviation
