@@ -29,7 +29,7 @@ from weft.networks.weights.packages import PACKAGES
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.layers import layer_numbers, layered_groups
-from weft.training.finetuning.prepare import open_finetuning, reported
+from weft.training.finetuning.prepare import open_finetuning
 from weft.training.finetuning.start import read_start
 from weft.training.inference.evaluate import evaluate_run
 from weft.training.learnt import remark
@@ -247,10 +247,10 @@ def test_what_does_not_fit_is_one_sentence(encoder: Path, changes: dict, sentenc
 def test_only_splits_on_disk_can_be_named_for_the_final_figures(stream: bool, tmp_path: Path) -> None:
     table = pa.table({"text": [f"film {row}" for row in range(400)], "label": ["good", "bad"] * 200})
     pq.write_table(table, tmp_path / "all.parquet")
-    source = open_source(str(tmp_path / "all.parquet"), SourceConfig(stream=stream))
-    for name in ("dev", source.splits["test"].origin):
+    path, how = str(tmp_path / "all.parquet"), SourceConfig(stream=stream)
+    for name in ("dev", "all", "train", open_source(path, how).splits["test"].origin):
         with pytest.raises(WeftError, match="there are none"):
-            reported(replace(FinetuneConfig(), test_split=name), source)
+            open_source(path, how, test_split=name)
 
 
 def test_the_batch_follows_the_rows_where_they_are_few(encoder: Path, tmp_path: Path) -> None:
@@ -389,10 +389,27 @@ def test_the_reporting_split_keeps_its_name_where_few_of_its_rows_are_read(
         rows = [line.rsplit(",", 1) for line in part]
         columns = {"text": [text for text, _ in rows], "label": [label for _, label in rows]}
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-    few = {"validation_rows": 20, "stream": stream}
+    few = {"test_rows": 20, "stream": stream}
     materials = open_finetuning(configure(encoder, source=tmp_path, test_split="validation"))
     config = replace(materials.config, reading=replace(materials.config.reading, **few))
-    assert reported(config, read_source(config)) == "validation"
+    source = read_source(config)
+    assert source.splits["test"].stored == "validation" and 0 < source.count("test") < 60
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["in memory", "streamed"])
+def test_the_reporting_split_has_no_part_in_choices(stream: bool, encoder: Path, tmp_path: Path) -> None:
+    """A split for choices that is reported on leaves them to rows held out of train, and the other is not read."""
+    lines = sentences().read_text().splitlines()[1:]
+    for name, part in {"train": lines[:200], "dev": lines[200:260], "test": lines[260:300]}.items():
+        rows = [line.rsplit(",", 1) for line in part]
+        columns = {"text": [text for text, _ in rows], "label": [label for _, label in rows]}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    usual, asked = (open_source(tmp_path, stream=stream, test_split=name) for name in (None, "dev"))
+    assert [usual.splits[role].stored for role in ("validation", "test")] == ["dev", "test"]
+    assert usual.count("train") == 200 and asked.count("train") + asked.count("validation") == 200
+    assert asked.splits["test"].stored == "dev" and asked.count("test") == 60
+    assert asked.splits["test-stored"].stored == "test"
+    assert open_source(tmp_path, stream=stream, test_split="test").count("validation") == 60
 
 
 def test_a_baseline_stands_beside_the_figures_of_the_split_that_is_reported(encoder: Path, tmp_path: Path) -> None:
@@ -402,8 +419,8 @@ def test_a_baseline_stands_beside_the_figures_of_the_split_that_is_reported(enco
     usual, named = (
         open_finetuning(configure(encoder, source=tmp_path, test_split=name)) for name in (None, "validation")
     )
-    assert (usual.judged_split, named.judged_split) == ("test", "validation")
-    without = {role: split for role, split in named.source.splits.items() if role != "test"}
+    assert [found.source.splits[found.judged_split].stored for found in (usual, named)] == ["test", "validation"]
+    without = {role: split for role, split in named.source.splits.items() if role != "test-stored"}
     unread = replace(named, source=replace(named.source, splits=without))
     beside = classical(unread, Silent())
     assert beside is not None and beside["name"] == "TF-IDF and logistic regression"

@@ -128,7 +128,7 @@ def of_run(path: Path, source: str | None, split: str, encoder: Path | None = No
             config = open_run(path).config()
             if isinstance(config, PretrainConfig):
                 raise Unfit(f"{path} was pre-trained on documents, which have no targets; show it others with --source")
-            return open_source(config.source, config.reading)
+            return open_source(config.source, config.reading, test_split=config.reported_on)
         opened = open_source(source)
         check(predictor, opened)
         return opened

@@ -251,6 +251,11 @@ class RunConfig:
     a length is given, else by the size of the set."""
     execution: ExecutionConfig = ExecutionConfig()
 
+    @property
+    def reported_on(self) -> str | None:
+        """The split on disk that is asked for as test split; by default the one that is called so."""
+        return None
+
 
 FITTED = "logistic"  # ends the names of models that are fitted and not trained step by step: hog+logistic
 CLASSICAL_FEATURES = ("hog", "tfidf")

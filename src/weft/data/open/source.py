@@ -62,11 +62,16 @@ class Source:
         raise WeftError(f"the source {self.name} has changed since the run began{named}; restore it or start a new run")
 
 
-def open_source(name: str | Path, config: SourceConfig | None = None, **options: Any) -> Source:
-    """Open `digits`, a path, or `hub:NAME`; options are those of SourceConfig (split_seed, target, on_bad, ...)."""
+def open_source(
+    name: str | Path, config: SourceConfig | None = None, *, test_split: str | None = None, **options: Any
+) -> Source:
+    """Open `digits`, a path, or `hub:NAME`; options are those of SourceConfig (split_seed, target, on_bad, ...).
+
+    `test_split` names the split on disk for the final figures, where it is not the one called test.
+    """
     config = SourceConfig(**options) if config is None else config
     opening = Opening(read(str(name), config), str(name), config)
-    return opening.source(opening.cut())
+    return opening.source(opening.cut(test_split))
 
 
 def open_for(name: str, config: SourceConfig, modality: Modality, labels: Labels) -> Source:
@@ -112,9 +117,9 @@ class Opening:
         self.splits: dict[str, Split] = {}
         self.emptied: dict[str, int] = {}  # class -> its rows, where all of them are bad
 
-    def cut(self) -> bool:
-        """Give the rows their roles; returns whether the test rows had to be held out."""
-        roles = assign(self.reading.tables, self._labelled())
+    def cut(self, test: str | None = None) -> bool:
+        """Give the rows their roles, `test` to the split of that name; returns whether test rows had to be held out."""
+        roles = assign(self.reading.tables, self._labelled(), test)
         self.notes += roles.notes
         self.splits = self._splits(roles)
         self.notes += [*self._about_labels(), *self._about_columns(), *self.ledger.notes()]

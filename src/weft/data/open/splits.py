@@ -197,11 +197,19 @@ class Roles:
     notes: tuple[str, ...]
 
 
-def assign(names: Iterable[str], labelled: Iterable[str]) -> Roles:
-    """Choose among the splits on disk, `labelled` being those with targets (all of them, if there is no target)."""
+CHOOSING = ("val", "dev", "eval")  # what the names of splits for choices begin with
+
+
+def assign(names: Iterable[str], labelled: Iterable[str], asked: str | None = None) -> Roles:
+    """Choose among the splits on disk, `labelled` being those with targets (all of them, if there is no target).
+
+    `asked` is to be the test split; one that would serve for choices then leaves them to rows held out of train.
+    """
     names, labelled = list(names), set(labelled)
+    if asked is not None:
+        return _assign_around(asked, names, labelled)
     test = _first(names, labelled, "test")
-    validation = _first(names, labelled, "val", "dev", "eval")
+    validation = _first(names, labelled, *CHOOSING)
     train = _first(names, labelled, "train", "all") or _first(names, labelled, "")
     notes: list[str] = []
     if train in {test, validation}:  # nothing is called train
@@ -217,6 +225,17 @@ def assign(names: Iterable[str], labelled: Iterable[str]) -> Roles:
         test, validation = validation, None
     others = tuple(name for name in names if name not in {train, validation, test})
     return Roles(train, validation, test, others, tuple(notes))
+
+
+def _assign_around(test: str, names: list[str], labelled: set[str]) -> Roles:
+    """The same where the test split is given."""
+    train = _first(names, labelled, "train", "all") or _first(names, labelled, "")
+    there = [name for name in names if name in labelled and name != train]
+    if train is None or test not in there:
+        raise WeftError(f"no labelled split {test!r} to report on; there are {', '.join(there) or 'none'}")
+    validation = None if test.lower().startswith(CHOOSING) else _first(there, labelled, *CHOOSING)
+    others = tuple(name for name in names if name not in {train, validation, test})
+    return Roles(train, validation, test, others, ())
 
 
 def _first(names: list[str], labelled: set[str], *starts: str) -> str | None:

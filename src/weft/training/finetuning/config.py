@@ -47,7 +47,12 @@ class FinetuneConfig(RunConfig):
     thawing: ThawingConfig = ThawingConfig()
     optimisation: OptimisationConfig = OptimisationConfig(weight_decay=0.01, sched="linear")
     test_split: str | None = None
-    """Split for the final figures; by default the labelled test split. GLUE's published figures are on `validation`."""
+    """Split for the final figures; by default the labelled test split. GLUE's published figures are on `validation`:
+    choices are then made on rows held out of training."""
+
+    @property
+    def reported_on(self) -> str | None:
+        return self.test_split
 
 
 def name_of(config: FinetuneConfig) -> str:

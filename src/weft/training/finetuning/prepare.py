@@ -97,11 +97,6 @@ class FinetuneInputs(LabelledInputs):
                 assert own.shape == value.shape  # to copy would repeat a single row
                 own.copy_(value)
 
-    @property
-    def judged_split(self) -> str:
-        role = super().judged_split
-        return reported(self.config, self.source) if role == "test" else role
-
     @cached_property
     def frozen(self) -> FrozenNetwork:
         """The trained network whose features a linear probe reads."""
@@ -124,12 +119,11 @@ class FinetuneInputs(LabelledInputs):
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
         encoder, optimisation = encoder_of(self.network), self.config.optimisation
-        name = reported(self.config, self.source) if role == "test" else role
         if encoder is None:
-            return super().batches(name, rank, world)
+            return super().batches(role, rank, world)
         assert isinstance(self.transform, TextTransform)
-        return self.taught(name, embedded_batches(
-            self.rows, name, self.transform, encoder,
+        return self.taught(role, embedded_batches(
+            self.rows, role, self.transform, encoder,
             batch_size=optimisation.batch, seed=self.config.seed, rank=rank, world=world,
         ))  # fmt: skip
 
@@ -175,9 +169,8 @@ class LinearProbeInputs(FinetuneInputs):
         return Scale.of(features_of(self.source, "train", self.frozen).x)
 
     def batches(self, role: str, rank: int = 0, world: int = 1) -> Batches:
-        name = reported(self.config, self.source) if role == "test" else role
         size, seed = self.config.optimisation.batch, self.config.seed
-        return feature_batches(self.source, name, self.frozen, batch_size=size, seed=seed, rank=rank, world=world)
+        return feature_batches(self.source, role, self.frozen, batch_size=size, seed=seed, rank=rank, world=world)
 
     def save_transform(self, folder: Path) -> None:
         self.transform.save(folder)
@@ -386,23 +379,6 @@ def mixing(config: FinetuneConfig) -> list[Any]:
     asked = config.augment
     names = ("resized_crop", "crop_padding", "flip", "color_jitter", "policy", "reprob", "mixup", "cutmix")
     return [getattr(asked, name) for name in (*names, "augmentation")]
-
-
-def judged(config: FinetuneConfig, source: str | None, split: str | None) -> str | None:
-    """The split that is meant: of the run's own source, `test` may stand for another."""
-    return config.test_split if source is None and split in (None, "test") and config.test_split else split
-
-
-def reported(config: FinetuneConfig, source: Source) -> str:
-    """The split of the run's source that the final figures are on."""
-    if config.test_split is None:
-        return "test"
-    others = {name: split for name, split in source.splits.items() if name != "train"}
-    stored = {split.stored: name for name, split in others.items() if split.labelled and split.stored}
-    if config.test_split not in stored:  # by the names on disk
-        known = ", ".join(stored) or "none"
-        raise WeftError(f"{source.name} has no labelled split {config.test_split!r}; there are {known}")
-    return stored[config.test_split]
 
 
 def loading(predictor: Predictor, batch_size: int) -> Loading:

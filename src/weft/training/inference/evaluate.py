@@ -79,11 +79,10 @@ def evaluate_run(
         return batches(opened, name, batch_size, transform=asked.transform, train=False)
 
     if isinstance(config, FinetuneConfig):
-        from weft.training.finetuning.prepare import judged, loading
+        from weft.training.finetuning.prepare import loading
 
-        own = judged(config, source, split)
         made = loader if predictor else loading(asked, batch_size)  # another form has an encoder below it in itself
-        return evaluate_labelled(path, asked, source, own, made, reading)
+        return evaluate_labelled(path, asked, source, split, made, reading)
     return evaluate_labelled(path, asked, source, split, loader, reading)
 
 
@@ -128,7 +127,7 @@ def chosen(
         reading.refuse_columns(f"{source} is what the run learnt from, and is read by the same columns")
     else:
         require_there(folder.path, config.source)
-    opened = open_source(source or config.source, config.reading)
+    opened = open_source(source or config.source, config.reading, test_split=config.reported_on)
     if plan is not None:
         opened.require(plan.fingerprint.partition("+")[0])  # after it stands what fine-tuning started from
     check(predictor, opened)

@@ -243,7 +243,7 @@ def open_data(config: RunConfig) -> Opened:
 
 def read_source(config: RunConfig) -> Source:
     """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by."""
-    source, reading = open_source(config.source, config.reading), config.reading
+    source, reading = open_source(config.source, config.reading, test_split=config.reported_on), config.reading
     if reading.train_fraction < 1:
         source = thinned(source, "train", max(2, round(reading.train_fraction * source.count("train"))))
     source = thinned(source, "validation", reading.validation_rows)
