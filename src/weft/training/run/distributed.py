@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.training.run.narrow import autocast
 
 AUTOCAST = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -75,8 +76,7 @@ class SingleProcess:
         self.precision = precision
 
     def autocast(self) -> AbstractContextManager[Any]:
-        kind = AUTOCAST[self.precision]
-        return nullcontext() if kind is None else torch.autocast("cpu", kind)
+        return autocast("cpu", AUTOCAST[self.precision])
 
     def backward(self, loss: Tensor) -> None:
         loss.backward()
@@ -141,8 +141,7 @@ class MultiProcess:
         self.precision = precision
 
     def autocast(self) -> AbstractContextManager[Any]:
-        kind = AUTOCAST[self.precision]
-        return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
+        return autocast(self.device.type, AUTOCAST[self.precision])
 
     def backward(self, loss: Tensor) -> None:
         # DDP and FSDP average gradients over ranks; the objective's shares are to be added up

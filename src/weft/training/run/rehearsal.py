@@ -33,6 +33,7 @@ from weft.data.read.cache import Cache, digest
 from weft.disk import Damaged, read_object, validated, write_json
 from weft.errors import WeftError
 from weft.training.run.distributed import AUTOCAST, Precision
+from weft.training.run.narrow import autocast
 
 if TYPE_CHECKING:
     from weft.training.run.context import Run
@@ -42,7 +43,7 @@ LIMITS = {"format": 60.0, "eager": 300.0, "compiled": 900.0}  # seconds that a c
 TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats have 8 and 11 bits of fraction
 PREFIX = "tried-"  # of the files in the cache
 LONGEST = 1 << 20  # bytes of such a file
-WAY = 2  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
+WAY = 3  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
 KERNELS = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")  # in the environment, bound instructions
 STRIDES = "strides"  # the word for networks that have convolutions with a stride
 TIMES = 8  # that memory is asked for what was left in it, where it cannot be spoilt: once in forty nothing showed
@@ -238,8 +239,9 @@ def difference(compute: Callable[[torch.device, torch.dtype | None], Tensor], de
 def shrink(device: torch.device, kind: torch.dtype | None) -> Tensor:
     """Gradients of convolutions that end on maps of one pixel.
 
-    On some processors oneDNN leaves a part of these unwritten in bf16: what was in memory before shows through. It is
-    spoilt beforehand, or, where the C library cannot do that, filled here with what cannot be overlooked.
+    On some processors oneDNN leaves a part of these unwritten in bf16 (see `narrow`), and may elsewhere in what nobody
+    has met yet: what was in memory before shows through. It is spoilt beforehand, or, where the C library cannot do
+    that, filled here with what cannot be overlooked.
     """
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -248,7 +250,7 @@ def shrink(device: torch.device, kind: torch.dtype | None) -> Tensor:
     layers, images = layers.to(device), images.to(device)
     stale = [torch.full((size,), torch.nan, device=device) for size in (1 << power for power in range(9, 17))]
     del stale
-    with torch.autocast(device.type, kind, enabled=kind is not None):
+    with autocast(device.type, kind):
         outputs = layers(images)
     outputs.float().square().sum().backward()
     return torch.cat([p.grad.flatten() / p.grad.norm() for p in layers.parameters() if p.grad is not None])
@@ -262,7 +264,7 @@ def exercise(device: torch.device, kind: torch.dtype | None) -> Tensor:
         images = torch.randn(4, 3, 8, 8)
     layers, images = layers.to(device), images.to(device)
     conv, norm, project, head = layers
-    with torch.autocast(device.type, kind, enabled=kind is not None):
+    with autocast(device.type, kind):
         tokens = norm(conv(images).flatten(2).transpose(1, 2))
         query, key, value = project(tokens).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
         mixed = nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
