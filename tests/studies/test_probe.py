@@ -204,3 +204,86 @@ def test_bad_input_is_one_sentence(
     said = capsys.readouterr().err
     assert sentence in said and said.count("\n") == 1
     assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+def probed(name: str, best: float, others: float, held: list[int]) -> dict[str, Any]:
+    """A row of the summary before it is told."""
+    score = {"setting": 1.0, "mean": 0.5, "low": 0.4, "high": 0.6}
+    found = {word: {**score, "validation": others} for word in probing.WORDS}
+    found["logistic"]["validation"] = best
+    return {"name": name, "best": "logistic", "classifiers": found, "held": held}
+
+
+def test_networks_that_the_validation_rows_cannot_tell_apart_are_named() -> None:
+    """Of equals the one whose other classifiers do better comes first, however they were given."""
+    weak, strong = probed("weak", 1.0, 0.6, [1] * 6), probed("strong", 1.0, 0.9, [1] * 6)
+    for rows in ([weak, strong], [strong, weak]):
+        ordered = sorted(rows, key=probing.standing, reverse=True)
+        assert [row["name"] for row in ordered] == ["strong", "weak"]
+        assert probing.recommendation(ordered).endswith("on 6 validation rows it cannot be told apart from weak")
+    clear = [probed("good", 0.95, 0.9, [1] * 190 + [0] * 10), probed("bad", 0.3, 0.2, [1] * 60 + [0] * 140)]
+    assert "told apart" not in probing.recommendation(clear)
+
+
+def test_a_network_is_never_probed_on_rows_that_it_has_learnt_from(tmp_path: Path) -> None:
+    """Another cut of its own source is refused, for what was fine-tuned from it as well; the same one is told."""
+    from training.image_starts import configure
+    from training.runs import train
+    from weft.training.config import DurationConfig, OptimisationConfig, RunConfig
+
+    asked = RunConfig(
+        source="digits",
+        model="lenet5",
+        network={"img_size": 8, "channels": (4,), "kernel": 3, "fc": (8,)},
+        optimisation=OptimisationConfig(batch_size=64, lr=1e-3),
+        duration=DurationConfig(steps=2),
+    )
+    first, second = tmp_path / "first", tmp_path / "second"
+    train(asked, first)
+    other = photographs(tmp_path / "other")
+    train(configure(first, steps=2, source=str(other)), second)
+    for start in (first, first / "model.safetensors", second):
+        with pytest.raises(
+            WeftError, match=r"has learnt from rows that would be tested here, as its --split-seed was 0"
+        ):
+            api.probe([str(start)], "digits", split_seed=1)
+        found = api.probe([str(start)], "digits", train_fraction=0.2, test_rows=50)
+        assert any("has learnt from the training rows" in note for note in found.summary["notes"])
+    with pytest.raises(SystemExit, match="2"):
+        main(["finetune", str(first), "digits", "--split-seed", "1", "--steps", "2", "--output", str(tmp_path / "run")])
+
+
+def photographs(folder: Path) -> Path:
+    """Sixty grey images of two classes."""
+    from PIL import Image
+
+    chance = np.random.default_rng(0)
+    for number in range(60):
+        path = folder / ("light" if number % 2 else "dark") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((chance.integers(0, 100, (8, 8)) + 100 * (number % 2)).astype(np.uint8)).save(path)
+    return folder
+
+
+def test_a_class_without_rows_leaves_no_number_of_shots() -> None:
+    with pytest.raises(WeftError, match="'b' has 0 training rows, fewer than the 1 of --shots; leave out --shots, or"):
+        fitting_shots(np.array([0, 0, 2, 2]), ["a", "b", "c"], (1,))
+
+
+def test_a_picture_of_before_does_not_stay_beside_other_figures(tmp_path: Path) -> None:
+    from weft.commands.probe import write
+
+    summary = probing.probe(probing.ProbeConfig(starts=(str(start_of(tmp_path)),), source="digits"), lambda _: None)
+    write(tmp_path / "page", summary)
+    assert (tmp_path / "page" / "shots.svg").exists()
+    write(tmp_path / "page", {**summary, "shots": [1]})
+    assert not (tmp_path / "page" / "shots.svg").exists()
+    (tmp_path / "page" / "shots.svg").write_text("my own")
+    write(tmp_path / "page", {**summary, "shots": [1]})
+    assert (tmp_path / "page" / "shots.svg").read_text() == "my own"
+
+
+def start_of(folder: Path) -> Path:
+    torch.manual_seed(0)
+    save_weights(create_model("resnet20_cifar", layers=(1, 1), widths=(8, 16), img_size=8, in_chans=1), folder / "net")
+    return folder / "net"

@@ -312,3 +312,30 @@ def test_a_frozen_encoder_of_text_is_no_pickle(pickled: Path) -> None:
     config = configure(pickled, steps=2, frozen=True, model="tmlp_text_tiny", unsafe_pickle=True)
     with pytest.raises(WeftError, match=r"convert it to model\.safetensors, or leave out --frozen"):
         open_finetuning(config).batches("train")
+
+
+def test_bare_weights_of_grey_images_are_recognised(tmp_path: Path) -> None:
+    grey = create_model("mixer_pico_p4_32", in_chans=1)
+    save_file(grey.state_dict(), tmp_path / "grey.safetensors")
+    start = read_start(str(tmp_path / "grey.safetensors"))
+    assert start.network.in_chans == 1 and fills(start)  # type: ignore[attr-defined]
+
+
+def test_large_weights_are_told_apart_by_all_that_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft.data.read import cache
+
+    monkeypatch.setattr(cache, "WHOLE", 1 << 10)
+    first, second = (tmp_path / name for name in ("first.safetensors", "second.safetensors"))
+    for path in (first, second):
+        values = torch.zeros(1 << 19)
+        values[len(values) // 2] = float(path is first)
+        save_file({"x": values}, path)
+    assert starts.weights_digest(first) != starts.weights_digest(second)
+
+
+def test_other_colours_are_another_start(timm_vit: Path) -> None:
+    before = read_start(str(timm_vit)).fingerprint
+    config = json.loads((timm_vit / "config.json").read_text())
+    config["pretrained_cfg"]["mean"] = [0.7, 0.6, 0.65]
+    (timm_vit / "config.json").write_text(json.dumps(config))
+    assert read_start(str(timm_vit)).fingerprint != before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from tyro.conf import OmitArgPrefixes, Positional, arg, configure
 
 from weft.disk import claim, mark, require_output, write_bytes
 from weft.errors import WeftError
+from weft.networks.weights.packages import PACKAGES
 from weft.studies.probe.config import ProbeConfig
 from weft.training.storage.run_folder import name_for
 
@@ -44,6 +46,8 @@ def run(arguments: Arguments) -> int:
     if len(arguments.words) < 2:
         raise WeftError("say what to probe, and on what: weft probe START … SOURCE")
     *starts, source = arguments.words
+    if source in PACKAGES and not Path(source).exists():
+        raise WeftError(f"the source goes last, and {source} is a trained network: weft probe START … SOURCE")
     folder = arguments.output or Path("probes") / name_for(source)
     require_output(folder)
     from weft.studies.probe.probing import probe
@@ -73,6 +77,9 @@ def write(folder: Path, summary: dict[str, Any]) -> None:
     files |= {"shots.svg": standalone(drawn)} if drawn else {}
     for name, content in files.items():
         write_bytes(claim(folder / name), content.encode())
+    if not drawn and (stale := folder / "shots.svg").exists():  # it would show other networks, or numbers of rows
+        with suppress(WeftError):  # somebody else's
+            claim(stale).unlink()
 
 
 def show(summary: dict[str, Any], as_json: bool) -> None:

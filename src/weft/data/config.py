@@ -81,7 +81,8 @@ class TransformConfig:
     """What happens to an input before the network sees it: the same in evaluation and in serving."""
 
     img_size: int | None = Field(default=None, gt=0, le=4096)
-    """Side of the square image; by default that of the source's images, and at most 128."""
+    """Side of the square image; by default that of the source's images, at most 128, and in fine-tuning the side of the
+    network's training."""
     channels: Literal[1, 3] | None = None
     """1 grey, 3 RGB; by default what the source has."""
     crop: float = Field(default=1.0, gt=0.0, le=1.0)

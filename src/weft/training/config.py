@@ -78,7 +78,7 @@ class OptimisationConfig:
     opt: OptimiserName = "adamw"
     """Optimiser."""
     lr: Positive | Literal["auto"] | None = None
-    """Peak learning rate; auto searches it; by default the optimiser's usual rate."""
+    """Peak learning rate; auto searches it; by default the optimiser's usual rate, and in fine-tuning a tenth of it."""
     weight_decay: NotNegative = 0.05
     """Decay of weight matrices and kernels; norms, biases, positions and tokens have none."""
     sched: Literal["cosine", "linear", "onecycle", "constant"] = "cosine"
@@ -234,7 +234,8 @@ class RunConfig:
     source: Positional[str] = ""
     """Name of an embedded source (digits, pydocs, …), a path, or hub:NAME."""
     model: str = ""
-    """Name of a network (`weft models` lists them); by default a small one that suits the kind of data."""
+    """Name of a network (`weft models` lists them); by default a small one that suits the kind of data, and in
+    fine-tuning the one that is started from."""
     network: Overrides = field(default_factory=dict)
     """Changes to that network's configuration, as pairs: --network depth=4 drop_rate=0.1"""
     seed: Natural = 0

@@ -218,3 +218,9 @@ def test_a_start_is_never_tested_on_rows_that_it_has_learnt_from(tmp_path: Path)
         with pytest.raises(WeftError, match=said):
             trained_here(replace(question, start=(other,)), small)
         assert trained_here(replace(question, start=(other,)), replace(small, held_out=False)) == [other]
+
+
+def test_a_start_is_not_left_out_in_silence_where_steps_are_held_equal(tmp_path: Path) -> None:
+    question = ComparisonConfig(source="digits", start=("nowhere",), models="mlp", match="params", steps=2)
+    with pytest.raises(WeftError, match="--start adds trained networks where time is held equal; add --time"):
+        compare(question, tmp_path / "study", "weft compare", lambda _: None)

@@ -57,6 +57,7 @@ def test_known_sets_have_their_usual_names() -> None:
         "flowers", "flowers", "carpets", "traffic_signs", "cifar1000", "cifar100"
     ]  # fmt: skip
     assert named_tasks("digits", ()) == {"digits again": "digits"}
+    assert list(named_tasks("up", ("birds/images", "cars/images"))) == ["birds", "cars"]
     with pytest.raises(WeftError, match="cifar10 is named twice"):
         named_tasks("data/cifar10", ("pets", "other/cifar-10"))
 

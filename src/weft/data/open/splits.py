@@ -232,7 +232,8 @@ def _assign_around(test: str, names: list[str], labelled: set[str]) -> Roles:
     train = _first(names, labelled, "train", "all") or _first(names, labelled, "")
     there = [name for name in names if name in labelled and name != train]
     if train is None or test not in there:
-        raise WeftError(f"no labelled split {test!r} to report on; there are {', '.join(there) or 'none'}")
+        known = f"there are {', '.join(there)}" if there else "there are none beside it; leave out --test-split"
+        raise WeftError(f"no labelled split {test!r} to report on; {known}")
     validation = None if test.lower().startswith(CHOOSING) else _first(there, labelled, *CHOOSING)
     others = tuple(name for name in names if name not in {train, validation, test})
     return Roles(train, validation, test, others, ())

@@ -203,10 +203,11 @@ def digest(*parts: bytes | str) -> str:
     return state.hexdigest()
 
 
-def digest_files(files: Iterable[Path], root: Path) -> dict[str, str]:
-    """Path below `root` -> digest of its content, in sorted order."""
+def digest_files(files: Iterable[Path], root: Path, whole: bool = False) -> dict[str, str]:
+    """Path below `root` -> digest of its content, in sorted order; of much of it the edges, unless it is to be read
+    `whole`."""
     ordered = sorted(files)
-    whole = sum(path.stat().st_size for path in ordered) <= WHOLE
+    whole = whole or sum(path.stat().st_size for path in ordered) <= WHOLE
     return {path.relative_to(root).as_posix(): _digest_file(path, whole) for path in ordered}
 
 

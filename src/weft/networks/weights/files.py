@@ -115,7 +115,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)})") from None
+        raise WeftError(f"{path} is truncated or no .safetensors file ({first_line(error)}); copy it again") from None
     except MemoryError as error:
         raise TooLarge(path) from error
 
@@ -124,8 +124,8 @@ def read_npz(path: Path) -> dict[str, Tensor]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: torch.from_numpy(np.ascontiguousarray(file[name])) for name in file.files}
-    except Exception as error:  # a damaged zip can raise anything
-        raise WeftError(f"{path} is truncated or no .npz file of plain arrays ({first_line(error)})") from None
+    except Exception:  # a damaged zip can raise anything; numpy advises pickles
+        raise WeftError(f"{path} is truncated or no .npz file of plain arrays; copy it again") from None
 
 
 def read_pickle(path: Path, unsafe_pickle: bool) -> dict[str, Tensor]:

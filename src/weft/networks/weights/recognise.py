@@ -16,7 +16,7 @@ from torch import Tensor
 from weft.errors import WeftError
 from weft.networks.base.backbone import TokenNetwork
 from weft.networks.base.network import Network
-from weft.networks.config import ImageTokensConfig, NetworkConfig
+from weft.networks.config import ImageConfig, ImageTokensConfig, NetworkConfig
 from weft.networks.listing import listing
 from weft.networks.registry import REGISTRY, named
 from weft.networks.weights import timm
@@ -30,6 +30,7 @@ from weft.terminal import brief_list
 
 APART, TRIED = 3.0, 16  # times as many parameters, by a head of other classes; networks that are laid out and compared
 HEADS = ("head.", "head_dist.")
+RGB = 3  # channels of images that named sizes read
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,23 @@ def compared(adapter: Adapter, checkpoint: Checkpoint, size: NetworkConfig) -> t
     except (WeftError, ValidationError, RuntimeError, IndexError):  # shapes of another network altogether
         return config, [*wrong, *bodies(network)]
     own = network.state_dict()
+    channels = read_channels(stored, own)
+    if channels and isinstance(size, ImageConfig) and channels != size.in_chans:
+        return compared(adapter, checkpoint, replace(size, in_chans=channels))
     return config, wrong + [
         f"{name} {tuple(tensor.shape)} where it has {tuple(own[name].shape)}"
         for name, tensor in stored.items()
         if tensor.shape != own[name].shape
     ]
+
+
+def read_channels(stored: dict[str, Tensor], own: dict[str, Tensor]) -> int | None:
+    """The channels of images that the stored kernels read, where that is all in which one differs from the own."""
+    for name, tensor in stored.items():
+        shape, usual = tuple(tensor.shape), tuple(own[name].shape)
+        if len(shape) == len(usual) == 4 and shape != usual and (shape[0], *shape[2:]) == (usual[0], *usual[2:]):
+            return shape[1] if usual[1] == RGB and shape[1] in (1, RGB) else None
+    return None
 
 
 def beside(adapter: Adapter, checkpoint: Checkpoint) -> dict[str, Any]:

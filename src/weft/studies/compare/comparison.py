@@ -61,6 +61,8 @@ def compare(
     by_time = asked.time is not None or asked.match == "time"
     if asked.reading.folds is not None and not by_time:
         raise WeftError("--folds cross-validates where time is held equal; add --time, or leave out --folds")
+    if asked.start and not by_time:
+        raise WeftError("--start adds trained networks where time is held equal; add --time, or leave out --start")
 
     def finish(study: Study) -> None:
         measure_speeds(study, pool, say)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
 from weft.networks.weights.packages import INSTALL, PACKAGES
@@ -23,7 +21,7 @@ from weft.studies.engine.runner import Pool, Say
 from weft.studies.statistics.verdicts import Group
 from weft.training.config import FITTED
 from weft.training.embeddings.heads import HEADS as ON_EMBEDDINGS
-from weft.training.storage.run_folder import RunFolder
+from weft.training.finetuning.lineage import learnt_record, refuse_other_cut
 
 SMALLER = (160, 128, 96)  # px that images are given at where there is no time for the side of the network's training
 ENOUGH = 10_000  # training rows that should fit before images are enlarged further
@@ -31,7 +29,6 @@ HEADS = {name: ON_EMBEDDINGS[name] for name in ("gmlp", "tmlp", "amlp")}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
 HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
 LEAST = 64  # training rows below which a probe is left out for want of time
-CUT = ("split_seed", "test_fraction")  # what decides which rows are tested
 
 
 @dataclass(frozen=True)
@@ -90,31 +87,8 @@ def trained_here(asked: ComparisonConfig, facts: Facts) -> list[str]:
     if not facts.held_out:
         return list(found)
     for start, record in found.items():
-        reading = record["config"].get("reading") or {}
-        if reading.get("folds") is not None:
-            raise WeftError(f"{start} is of a cross-validation, and has learnt from rows that would be tested here; "
-                            "leave it out of --start")  # fmt: skip
-        if asked.reading.folds is not None:
-            raise WeftError(f"--folds would test rows that {start} has learnt from; leave out --folds, or --start")
-        for name in CUT:
-            if name in reading and reading[name] != getattr(asked.reading, name):
-                flag = f"--{name.replace('_', '-')}"
-                raise WeftError(
-                    f"{start} has learnt from rows that would be tested here, as its {flag} was {reading[name]}; "
-                    f"give the same, or leave out --start"
-                )
+        refuse_other_cut(start, record, asked.reading)
     return list(found)
-
-
-def learnt_record(start: str, fingerprint: str) -> dict[str, Any] | None:
-    """The record of a run that learnt from the targets of a source, if that is what a start is."""
-    try:
-        record = RunFolder(Path(start)).sound_record() if start not in PACKAGES else None
-    except Damaged:
-        return None
-    if record is None or record.get("kind", "train") == "pretrain":
-        return None
-    return record if record["source"]["fingerprint"] == fingerprint else None
 
 
 def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:

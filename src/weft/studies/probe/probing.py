@@ -28,14 +28,15 @@ from weft.studies.probe import classifiers
 from weft.studies.probe.classifiers import NEIGHBOURS, Ridge, nearest_targets, votes
 from weft.studies.probe.config import ProbeConfig
 from weft.studies.probe.shots import fitting_shots, shot_scores
-from weft.studies.statistics.intervals import mean_of
+from weft.studies.statistics.intervals import difference, mean_of
 from weft.training.features.linear import Scale, one_thread
 from weft.training.features.store import FrozenNetwork, features_of, table_key
 from weft.training.finetuning.config import FinetuneConfig, name_of
+from weft.training.finetuning.lineage import learnt_record, refuse_other_cut
 from weft.training.finetuning.prepare import find_frozen
 from weft.training.run.inputs import read_source
 
-VERSION = "2"  # raise it when the same features would give other scores
+VERSION = "3"  # raise it when the same features would give other scores
 MOST = 20_000  # training rows that logistic regression sees, spread evenly; more take minutes
 WORDS = {"neighbours": "k nearest neighbours", "ridge": "ridge regression", "logistic": "logistic regression"}
 
@@ -50,6 +51,7 @@ def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
     if source.task not in ("classes", "binary"):
         raise WeftError(f"{source.name} has no classes ({source.task}), and a probe tells classes apart; use --task")
     shots, left = fitting_shots(labels(source, "train"), source.classes, config.shots)
+    known = [known_rows(one.start, source, config) for one in asked]
     found = [find_frozen(one, source) for one in asked]  # a bad one is refused before the others are read with
     rows = []
     for name, one in zip(names_of(asked), found, strict=True):
@@ -58,7 +60,11 @@ def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
             say(note)
         row = scores_of(source, one.built(), shots, config, say)
         rows.append({"name": name, "seconds": time.perf_counter() - started, **row})
-    rows.sort(key=lambda row: -row["classifiers"][row["best"]]["validation"])
+    rows.sort(key=standing, reverse=True)
+    notes = [*source.notes, *([left] if left else []), *filter(None, known)]
+    recommended = recommendation(rows)
+    for row in rows:
+        del row["held"]
     return {
         "source": source.name,
         "classes": len(source.classes),
@@ -66,9 +72,28 @@ def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
         "shots": list(shots),
         "draws": config.draws,
         "rows": rows,
-        "notes": [*source.notes, *([left] if left else [])],
-        "recommendation": recommendation(rows),
+        "notes": notes,
+        "recommendation": recommended,
     }
+
+
+def known_rows(start: str, source: Source, config: ProbeConfig) -> str:
+    """What to say of a network that has learnt from this source; refused where it knows rows that would be tested."""
+    record = learnt_record(start, source.fingerprint)
+    if record is None:
+        return ""
+    if source.held_out:
+        refuse_other_cut(start, record, config.reading, "probe another network")
+    return (
+        f"{start} has learnt from the training rows of {source.name}: its k-shot figures are not those of few rows, "
+        "and the validation split may favour it"
+    )
+
+
+def standing(row: dict[str, Any]) -> tuple[float, float]:
+    """What networks are ordered by: the best classifier on the validation split, among equals the mean of all."""
+    held = [found["validation"] for found in row["classifiers"].values()]
+    return max(held), float(np.mean(held))
 
 
 def finetuning(config: ProbeConfig, start: str) -> FinetuneConfig:
@@ -119,9 +144,10 @@ def measured(x: Split, targets: Split, classes: int, shots: tuple[int, ...], dra
     """Every classifier at the setting that the validation split prefers, and the k-shot figures; each on a core of its
     own, so that the figures do not depend on how many there are."""
 
-    def fitted(tried: Classifier) -> dict[str, float]:
-        setting, held, right = max(tried(x, targets, classes), key=lambda one: one[1])  # the first of equals
-        return {"setting": setting, "validation": held, **interval(right.double().numpy()[None])}
+    def fitted(tried: Classifier) -> tuple[dict[str, float], Tensor]:
+        setting, held, right = max(tried(x, targets, classes), key=lambda one: float(one[1].double().mean()))
+        score = float(held.double().mean())
+        return {"setting": setting, "validation": score, **interval(right.double().numpy()[None])}, held
 
     def few(k: int) -> dict[str, float]:
         return interval(shot_scores(x, targets, classes, k, draws, seed))
@@ -129,9 +155,11 @@ def measured(x: Split, targets: Split, classes: int, shots: tuple[int, ...], dra
     with ThreadPoolExecutor(cores(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         begun = {name: pool.submit(fitted, tried) for name, tried in CLASSIFIERS.items()}
         shot = {k: pool.submit(few, k) for k in sorted(shots, reverse=True)}  # longest first
-        found = {name: begun[name].result() for name in WORDS}
-        best = max(found, key=lambda name: found[name]["validation"])
-        return {"classifiers": found, "best": best, "shots": {str(k): shot[k].result() for k in shots}}
+        both = {name: begun[name].result() for name in WORDS}
+        found = {name: scores for name, (scores, _) in both.items()}
+        best = max(CLASSIFIERS, key=lambda name: found[name]["validation"])  # of equals what fine-tuning starts from
+        held = both[best][1].int().tolist()
+        return {"classifiers": found, "best": best, "held": held, "shots": {str(k): shot[k].result() for k in shots}}
 
 
 def interval(scores: Any) -> dict[str, float]:
@@ -140,7 +168,7 @@ def interval(scores: Any) -> dict[str, float]:
     return {"mean": found.mean, "low": max(0.0, found.low), "high": min(1.0, found.high)}
 
 
-Tried = Iterator[tuple[float, float, Tensor]]  # a setting, its accuracy on validation, and which test rows are right
+Tried = Iterator[tuple[float, Tensor, Tensor]]  # a setting, and which validation and test rows are right with it
 Classifier = Callable[[Split, Split, int], Tried]
 
 
@@ -150,14 +178,14 @@ def neighbours(x: Split, targets: Split, classes: int) -> Tried:
     for count in NEIGHBOURS:
         if count <= most:
             said = {role: votes(found[:, :count], classes) for role, found in near.items()}
-            yield count, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+            yield count, said["validation"] == targets["validation"], said["test"] == targets["test"]
 
 
 def ridge(x: Split, targets: Split, classes: int) -> Tried:
     """One strength, which the training rows choose by leaving each out."""
     fitted = Ridge.fit(x["train"], targets["train"], classes)
     said = {role: fitted.predict(x[role]) for role in ROLES[1:]}
-    yield fitted.alpha, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+    yield fitted.alpha, said["validation"] == targets["validation"], said["test"] == targets["test"]
 
 
 def logistic(x: Split, targets: Split, classes: int) -> Tried:
@@ -166,22 +194,27 @@ def logistic(x: Split, targets: Split, classes: int) -> Tried:
     for strength in classifiers.STRENGTHS:
         model = classifiers.logistic(rows, known, strength)
         said = {role: torch.from_numpy(model.predict(x[role].numpy())) for role in ROLES[1:]}
-        yield strength, accuracy(said["validation"], targets["validation"]), said["test"] == targets["test"]
+        yield strength, said["validation"] == targets["validation"], said["test"] == targets["test"]
 
 
 CLASSIFIERS: dict[str, Classifier] = {"logistic": logistic, "ridge": ridge, "neighbours": neighbours}  # longest first
 
 
-def accuracy(said: Tensor, targets: Tensor) -> float:
-    return float((said == targets).double().mean())
-
-
 def recommendation(rows: list[dict[str, Any]]) -> str:
-    """The network that the validation split prefers, with its figure on the test split."""
-    best = rows[0]
+    """The network that the validation split prefers, with its figure on the test split, and what may be as good."""
+    best, *others = rows
     found = best["classifiers"][best["best"]]
     span = f"{100 * found['low']:.1f}…{100 * found['high']:.1f} %"
     return (
         f"{best['name']} with {WORDS[best['best']]} does best on the validation split: "
-        f"{100 * found['mean']:.1f} % on the test split ({span})"
+        f"{100 * found['mean']:.1f} % on the test split ({span}){as_good(best, others)}"
     )
+
+
+def as_good(best: dict[str, Any], others: list[dict[str, Any]]) -> str:
+    """The networks that are not shown to be worse on the same validation rows."""
+    first = np.array([best["held"]], dtype=np.float64)
+    open_ = [row["name"] for row in others if difference(first, np.array([row["held"]], dtype=np.float64)).low <= 0]
+    if not open_:
+        return ""
+    return f"; on {first.shape[1]:,} validation rows it cannot be told apart from {' or '.join(open_)}"

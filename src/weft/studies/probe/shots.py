@@ -27,9 +27,10 @@ def fitting_shots(targets: Numbers, classes: list[str], asked: tuple[int, ...]) 
         )
     rarest = int(counts.argmin())
     if too_many := [k for k in asked if k > counts[rarest]]:
+        fewer = f"use --shots {counts[rarest]} or less" if counts[rarest] else "leave out --shots"
         raise WeftError(
             f"class {classes[rarest]!r} has {counts[rarest]} training rows, fewer than the {too_many[0]} of --shots; "
-            f"use --shots {max(1, int(counts[rarest]))} or less, or more rows"
+            f"{fewer}, or use more rows"
         )
     found = asked or tuple(k for k in USUAL if k <= counts[rarest])
     left = [k for k in USUAL if k not in found]

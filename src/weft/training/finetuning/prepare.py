@@ -16,7 +16,7 @@ from weft.data.transform.fit import cut_note
 from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.errors import WeftError
 from weft.networks.base.network import Network
-from weft.networks.config import CARRIED, MLPConfig, NetworkConfig, TextTokensConfig
+from weft.networks.config import CARRIED, MLPConfig, NetworkConfig, SideMismatch, TextTokensConfig
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import build
 from weft.nn.initialisation import seeded
@@ -40,6 +40,7 @@ from weft.training.finetuning.config import (
     ThawingConfig,
 )
 from weft.training.finetuning.layers import layered_groups
+from weft.training.finetuning.lineage import learnt_record, refuse_other_cut
 from weft.training.finetuning.sizing import check_asked, check_fit, encoder_of, of_weights, size_network, transform_of
 from weft.training.finetuning.start import Start, read_start
 from weft.training.inference.evaluate import Loading
@@ -203,6 +204,8 @@ def open_finetuning(config: FinetuneConfig, folder: Path | None = None, opened: 
     )
     source = opened[0] if opened else read_source(config)
     check_fit(config, start, source)
+    if source.held_out and not is_planned(folder) and (record := learnt_record(config.start, source.fingerprint)):
+        refuse_other_cut(config.start, record, config.reading, "start from another network")
     config, smaller = settle_batch(config, len(source.splits["train"]))
     transform, reasons = transform_of(config, start, source)
     reasons = [*smaller, *reasons]
@@ -281,7 +284,10 @@ def find_frozen(config: FinetuneConfig, source: Source) -> FrozenStart:
         if isinstance(transform, ImageTransform)
         else {"max_length": transform.max_length}
     )
-    network = start.network.replaced(num_classes=0, **shape)
+    try:
+        network = start.network.replaced(num_classes=0, **shape)
+    except SideMismatch as error:
+        raise WeftError(f"{error} (--img-size sets the side)") from None
     return FrozenStart(start, transform, network, [*reasons, *start.notes], config.seed)
 
 

@@ -66,18 +66,16 @@ def check_fit(config: FinetuneConfig, start: Start, source: Source) -> None:
     wanted = INPUT[source.modality]
     if start.network.input != wanted:
         raise WeftError(
-            f"{start.folder} holds a network for {plural(start.network.input)}, but {config.source} holds "
+            f"{config.start} holds a network for {plural(start.network.input)}, but {config.source} holds "
             f"{plural(wanted)}; start from a network for {plural(wanted)}"
         )
     if encoder_of(start.network) is not None:
-        raise WeftError(
-            f"{start.folder} stands on another encoder; start from that one, {config.start} has none itself"
-        )
+        raise WeftError(f"{config.start} stands on another encoder; start from that one, since this has none itself")
     if config.thawing.layers and wanted == "image":
         raise WeftError("--layers chooses blocks of an encoder of text; for images leave it out")
     if wanted == "image" and (model := asked_model(config)) and named(model).input != "image":
         raise WeftError(
-            f"--model {model} is put on a frozen encoder of text, and {start.folder} holds a network for images; "
+            f"--model {model} is put on a frozen encoder of text, and {config.start} holds a network for images; "
             "leave --model out"
         )
     if config.thawing.frozen and wanted == "vector":
@@ -98,7 +96,7 @@ def check_columns(config: FinetuneConfig, start: Start, source: Source) -> None:
     width = len(rows[0])
     if width != start.transform.features:
         raise WeftError(
-            f"{start.folder} holds a network for {start.transform.features} columns, but {config.source} has {width}; "
+            f"{config.start} holds a network for {start.transform.features} columns, but {config.source} has {width}; "
             "choose as many with --inputs, or start from another network"
         )
 

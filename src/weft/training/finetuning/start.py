@@ -56,9 +56,12 @@ class Start:
 
     @property
     def fingerprint(self) -> str:
-        """The weights and, where there is one, the tokenizer."""
-        words = self.transform.tokenizer.content() if isinstance(self.transform, TextTransform) else ""
-        return f"{self.digest}+{digest(words)}" if words else self.digest
+        """The weights and the tokenizer, or the colours of images."""
+        if isinstance(self.transform, TextTransform):
+            return f"{self.digest}+{digest(self.transform.tokenizer.content())}"
+        if isinstance(self.transform, ImageTransform):
+            return f"{self.digest}+{digest(repr((self.transform.mean, self.transform.std)))}"
+        return self.digest
 
     def seen(self, modality: str) -> str | None:
         """A sentence for pairs of texts whose kind the encoder's own card names among its training data."""
@@ -102,6 +105,8 @@ def read_start(path: str, model: str = "", pickled: bool = False) -> Start:
             f"there is no file or folder {path}; give a run of weft, a folder or file of weights, hub:OWNER/NAME, or a "
             f"name that pip brings trained: {', '.join(PACKAGES)}"
         )
+    if folder.name == NAMES[0] and folder.is_file() and is_run(folder.parent):
+        return read_start(str(folder.parent), model)
     if is_run(folder):
         refuse_model(folder, model)
         if not (folder / NAMES[0]).is_file():
@@ -159,7 +164,7 @@ def refuse_model(path: Path, model: str) -> None:
 def weights_digest(path: Path) -> str:
     """32 hex digits of a file of weights, or of those in a folder without a description."""
     files = [path] if path.is_file() else weight_files(path)
-    return digest(*digest_files(files, path.parent).values())
+    return digest(*digest_files(files, path.parent, whole=True).values())
 
 
 def packaged(name: str) -> Path:

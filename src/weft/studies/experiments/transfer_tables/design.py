@@ -154,4 +154,4 @@ def task_name(source: str) -> str:
         return source
     own = parts[-2] if parts[-1] in GENERIC and len(parts) > 1 else parts[-1]
     found = (name for name, words in KNOWN.items() if re.search(rf"(?<![a-z]){words}(?![a-z])", own))
-    return next(found, parts[-1])
+    return next(found, own)

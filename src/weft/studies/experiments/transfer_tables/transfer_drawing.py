@@ -28,7 +28,11 @@ from weft.training.finetuning.config import PROBED_ROWS
 TITLES = {"e3": "Table 3", "e8": "Figures 3 and 4"}
 STARTS = (
     f"Fine-tuning starts with the head of a linear probe on tasks of up to {PROBED_ROWS:,} training images; on others, "
-    "and in learning from scratch, the head is drawn."
+    "and in learning from scratch, the head is drawn. Each way has its usual settings: fine-tuning a smaller rate that "
+    "falls linearly and is smaller in lower layers, less weight decay and an average of the weights."
+)
+DRAWN = (
+    "Few-shot figures are means over five draws of rows, the same for all; their intervals cover seeds and test rows."
 )
 ASKS = {
     "e3": "What does pre-training bring, against learning the task from scratch?",
@@ -73,7 +77,7 @@ def summarise_transfer(folder: Path) -> dict[str, Any]:
         "reference": [{"name": one, "published": known} for one, known in REFERENCE.items()] if name == "e3" else [],
         "orderings": judged_, "conclusion": conclusion(judged_),
         "time": prediction_held(prediction, {row: times(one) for row, one in found.items()}),
-        "notes": [*study["facts"]["notes"], NOTES[name], STARTS],
+        "notes": [*study["facts"]["notes"], NOTES[name], STARTS, *([DRAWN] if name == "e8" else [])],
         "problems": [problem for one in found.values() for problem in one.problems],
         "environment": computed_on(found),
     }  # fmt: skip
