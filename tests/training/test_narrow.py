@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from training.runs import train
 from weft import machine
@@ -71,3 +72,10 @@ def test_a_network_that_ends_on_one_pixel_learns_in_bf16(tmp_path: Path) -> None
     )
     record = train(config, tmp_path / "run")
     assert record["metrics"]["accuracy"] > 0.2
+
+
+def test_attention_stays_wide_and_products_do_not() -> None:
+    x, mask = torch.ones(1, 2, 4, 8, dtype=BF16), torch.ones(4, 4, dtype=torch.bool)
+    with autocast("cpu", BF16):
+        assert F.scaled_dot_product_attention(x, x, x, attn_mask=mask).dtype == torch.float32
+        assert nn.Linear(8, 8)(x).dtype == BF16
