@@ -70,6 +70,14 @@ def test_whatever_metric_of_classes_decides_the_two_best_by_it_are_set_side_by_s
     assert asked is None or [asked.first, asked.second] == [row["name"] for row in rows[:2]]
 
 
+def test_a_candidate_that_learnt_from_a_part_of_the_rows_is_set_beside_the_others(shown: Path):
+    found = opened(shown)
+    results = [replace(r, share=0.4) if r.candidate == "mlp" else r for r in found.collection.results]
+    fewer = replace(results[0], candidate="vit_nano_p4_32", share=0.1)  # of a learning curve
+    found = replace(found, collection=replace(found.collection, results=[*results, fewer]))
+    assert found.chosen()["mlp"].share == 0.4 and found.chosen()["vit_nano_p4_32"].share == 1
+
+
 def test_data_that_is_not_what_it_was_is_not_shown(client: Make):
     page = client().get("/comparisons/study").text
     assert "The data cannot be shown: digits is not what it was" in page
