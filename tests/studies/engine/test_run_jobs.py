@@ -14,8 +14,8 @@ import pytest
 
 from studies.fabricated import make_study, record
 from weft.disk import explained
-from weft.errors import Interrupted, WorkFailed
-from weft.studies.engine import runner
+from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.studies.engine import runner, tasks
 from weft.studies.engine.folder_lock import concluded, require_complete
 from weft.studies.engine.runner import Alike, Pool, run_jobs
 from weft.studies.engine.study import Study, why_missing
@@ -176,6 +176,16 @@ def test_a_study_is_shown_and_then_said_to_lack_a_run(tmp_path: Path):
     with pytest.raises(WorkFailed, match="all alike"):
         concluded(tmp_path, raising(WorkFailed("all alike")), shown.append)
     assert len(shown) == 3
+
+
+def test_what_an_interrupted_study_has_finished_is_shown_and_it_still_ends_as_interrupted(tmp_path: Path):
+    study, shown = make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.8}), list[Path]()
+    (study.run_folder(study.jobs[1]).path / "record.json").unlink()
+    with pytest.raises(Interrupted, match="the same command goes on") as stopped:
+        concluded(tmp_path, raising(Interrupted("interrupted: the same command goes on")), shown.append)
+    assert stopped.value.code == 130 and shown == [tmp_path]
+    with pytest.raises(Interrupted):
+        concluded(tmp_path, raising(Interrupted("interrupted")), raising(WeftError("no result can be drawn")))
 
 
 def test_a_study_without_any_result_is_not_shown(tmp_path: Path):
