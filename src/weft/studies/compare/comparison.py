@@ -78,7 +78,9 @@ def compare(
         for note in prepared.facts.notes:
             say(note)
         if by_time:
-            study = run_stages(session_of(prepared, study, pool, overhead.started, say, watch, finish))
+            session = session_of(prepared, study, pool, overhead.started, say, watch, finish)
+            with session.noting_time():
+                study = run_stages(session)
         else:
             study = by_size(asked, study, pool, say, watch)
         if study.jobs:  # else the leaderboard of an earlier session stays as it was
