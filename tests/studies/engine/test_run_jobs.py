@@ -157,6 +157,53 @@ def test_being_interrupted_saves_what_is_under_way(tmp_path: Path, monkeypatch):
     assert other.stopped == 1
 
 
+class Answering:
+    """A worker that answers with what it was asked for, or not at all."""
+
+    def __init__(self, warm: bool = True, silent: bool = False) -> None:
+        self.warm, self.silent, self.asked = warm, silent, list[Any]()
+
+    def ask(self, task: object, *arguments: Any) -> None:
+        self.asked.append(arguments)
+
+    def answer(self, timeout: float | None = None) -> Any:
+        if self.silent:
+            raise TimeoutError
+        return self.asked[-1]
+
+    def terminate(self) -> None: ...
+
+    def join(self, patience: float) -> None: ...
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *workers: Answering) -> Pool:
+    made = Pool.__new__(Pool)
+    made.cores, made.threads, made.workers = 2, 1, list(workers)  # type: ignore[arg-type]
+    monkeypatch.setattr(runner, "Worker", lambda: Answering(warm=False))
+    return made
+
+
+def test_a_process_that_replaces_another_opens_no_data_while_others_have_it_open(monkeypatch: pytest.MonkeyPatch):
+    pool = answering(monkeypatch, dead := Answering(), warm := Answering())
+    new: Any = pool.replace(dead)  # type: ignore[arg-type]
+    assert pool.workers == [warm, new]
+    pool.spread(tasks.inference_speed, ["one", "two", "three"])
+    assert pool.first(tasks.look, "four") == ("four",)
+    assert not new.asked and warm.asked == [("one",), ("two",), ("three",), ("four",)]
+    pool.replace(warm)  # type: ignore[arg-type]
+    assert pool.warm() == [] and pool.spread(tasks.inference_speed, ["five"]) == [] and new.asked == [("five",)]
+
+
+def test_who_does_not_answer_in_the_time_that_it_has_is_replaced(monkeypatch: pytest.MonkeyPatch):
+    pool = answering(monkeypatch, silent := Answering(silent=True), other := Answering())
+    found = pool.each(tasks.pace, [("one",), ("two",)], within=0.1)
+    assert str(found[0]) == "timing a step takes longer than there is time for; give more --time"
+    assert found[1] == ("two",) and silent not in pool.workers and pool.workers[0] is other
+    other.silent = True
+    with pytest.raises(WeftError, match="embedding texts takes longer than there is time for"):
+        pool.first(tasks.embed, "config", within=0.1)
+
+
 def test_what_was_under_way_is_told(tmp_path: Path, monkeypatch):
     study = study_without_records(tmp_path, mlp=0.9)
     (study.run_folder(study.jobs[0]).path / ".lock").write_text("reading the data")

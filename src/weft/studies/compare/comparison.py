@@ -63,6 +63,9 @@ def compare(
         raise WeftError("--folds cross-validates where time is held equal; add --time, or leave out --folds")
 
     def finish(study: Study) -> None:
+        if by_time and not pool.warm():  # a new process would load torch and open the data first, after the end
+            say("speeds in use and mistakes stay those of before: there is no time to measure them")
+            return
         measure_speeds(study, pool, say)
         try:
             keep_mistakes(study, pool)

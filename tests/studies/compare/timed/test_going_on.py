@@ -291,7 +291,9 @@ def test_a_fine_tuned_network_follows_its_probe_to_more_rows_and_larger_images_w
     members.add_finetuned(session, Stages(4.0, 16.0, 1, 2))
     assert session.state.chosen["enc+finetune"] == before and not session.state.story, "its probe is as it was"
     session.state.probes = [probe_of(0.8, 128)]
-    session.pool.each = lambda task, arguments: [(step, 0.05, 0.1)] * len(arguments)  # type: ignore[method-assign, assignment]
+    (probe,) = session.runs.seed(Setting(probe_of(0.8, 128).candidate, 0.0), 0, 0.0)
+    finish(session.study, probe, 0.9)
+    session.pool.each = lambda task, arguments, within: [(step, 0.05, 0.1)] * len(arguments)  # type: ignore[method-assign, assignment]
     members.add_finetuned(session, Stages(4.0, 16.0, 1, 2))
     after, (_, sentence) = session.state.chosen["enc+finetune"], session.state.story[-1]
     moved = "goes on" in told

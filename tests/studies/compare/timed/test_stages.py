@@ -59,6 +59,15 @@ def test_nothing_waits_for_what_can_go_on_later_but_the_others_are_waited_for(tm
     assert gate.patience([baseline, network]) == pytest.approx(370.0, abs=1.0)
 
 
+@pytest.mark.parametrize("total", [20.0, 60.0, 120.0, 900.0, 7200.0])
+def test_runs_under_way_at_the_end_are_left_and_saved_within_five_percent_of_the_time(total: float, tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=1)
+    clock = Clock(total, 0.0, time.perf_counter())
+    clock.before = total - clock.reserve  # nothing is left but the time of the report
+    gate = Gate(clock, lambda job: 10.0)
+    assert 0 < gate.patience(study.jobs) + gate.saving() <= 0.04 * total
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_probe_that_makes_the_first_leaderboard_late_goes_on_with_the_full_runs(
     workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,6 +108,9 @@ class Closed:
 
     def patience(self, jobs: object) -> float:
         return 0.0
+
+    def saving(self) -> float:
+        return 5.0
 
 
 def test_what_is_not_admitted_is_left_and_told(tmp_path: Path):
@@ -272,7 +284,7 @@ def timing(answers: list[Any], folder: Path) -> Session:
     candidates = [Candidate("mlp", "mlp", "mlp"), Candidate("gmlp", "gmlp", "gmlp_nano_p4_32")]
     session.learnt, session.study = candidates, replace(session.study, candidates=candidates)
     session.state.paces.clear()
-    session.pool.each = lambda task, arguments: answers  # type: ignore[method-assign]
+    session.pool.each = lambda task, arguments, within: answers  # type: ignore[method-assign]
     return session
 
 
@@ -282,6 +294,27 @@ def test_candidates_that_all_die_while_they_are_timed_end_the_comparison_with_th
     with pytest.raises(WorkFailed, match=r"no candidate .*\(mlp, gmlp\).*SIGILL") as failed:
         members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
     assert failed.value.code == 1
+
+
+def test_steps_are_timed_for_a_fifth_of_the_time_at_most(tmp_path: Path):
+    session, limits = timing([], tmp_path), list[float | None]()
+    answers = [WeftError("timing a step takes longer than there is time for; give more --time"), (0.01, 0.05, 0.1)]
+    session.pool.each = lambda task, arguments, within: limits.append(within) or answers  # type: ignore[method-assign, assignment, func-returns-value]
+    members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
+    assert limits == [pytest.approx(200.0, abs=1)] and session.names == {"gmlp"}
+    session.clock.before += 890.0
+    assert members.timing_limit(session, session.clock.spent()) == pytest.approx(10.0, abs=1), "little time is left"
+
+
+def test_where_no_process_has_the_data_open_at_the_end_nothing_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Pool, "warm", lambda pool: [])
+    said: list[str] = []
+    compare(replace(QUESTION, models="mlp", trials=1, seeds=1, baseline=False), tmp_path, "", said.append)
+    assert "speeds in use and mistakes stay those of before: there is no time to measure them" in said
+    assert not list(tmp_path.glob("runs/*/inference.json")) and not (tmp_path / "mistakes.json").exists()
+    assert all(result.finished for result in collect(tmp_path).results)
 
 
 def test_candidates_that_are_all_refused_are_bad_input(tmp_path: Path):

@@ -48,7 +48,8 @@ TEXTS = replace(facts(), modality="text")
 def session_of(folder: Path, answer: Any = (1, 2), left: float = 900.0, modality: str = "text") -> Session:
     """A comparison of one network and one probe, whose worker answers what it is asked for."""
 
-    def first(task: object, config: FinetuneConfig, threads: int, encoders: int) -> Any:
+    def first(task: object, config: FinetuneConfig, threads: int, encoders: int, within: float) -> Any:
+        assert within == pytest.approx(left / 4, abs=1), "they have a quarter of the time that is left"
         assert config.start == "encoder" and config.reading.train_fraction == 0.5 and (threads, encoders) == (2, 1)
         if isinstance(answer, Exception):
             raise answer
@@ -84,7 +85,7 @@ def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, sha
         session.add(head)
         session.state.chosen[head.name] = replace(session.usual(head), lr=0.003)
         session.state.paces[session.usual(head).size] = Pace(0.01, 0.05, 0.1)
-    session.pool.each = lambda task, arguments: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
+    session.pool.each = lambda task, arguments, within: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
     members.add_finetuned(session, Stages(1.0, 4.0, 1, 1))
     chosen = [session.state.chosen[head.name] for head in fewer]
     assert {setting.candidate.share for setting in chosen} == {share} and {setting.lr for setting in chosen} == {0.003}
@@ -97,7 +98,7 @@ def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, sha
 def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
     session, asked = session_of(tmp_path), []
     session.pool.settled = True
-    session.pool.first = lambda task, config, *how: asked.append(how) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
+    session.pool.first = lambda task, config, *how, within: asked.append(how) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
     assert len(embedded(session, 0, PROBE)) == 3
     assert asked == [(1, 1)] and "about 60 s" in session.state.story[-1][1]
 

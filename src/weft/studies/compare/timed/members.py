@@ -174,8 +174,10 @@ def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
         session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
         config, probes = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows), session.state.probes
         assert probes is not None
+        threads = session.together * session.pool.threads
+        within = None if session.asked.time is None else EMBEDDING * session.clock.left()
         try:
-            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads, len(probes))
+            layers = session.pool.first(tasks.embed, config, threads, len(probes), within=within)
         except WeftError as error:
             tell_late(session, wanted, str(error))
             return []
@@ -219,7 +221,8 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
             answers: list[Any] = [WeftError("there is no time to time its steps; give more --time")] * len(these)
         else:
             configs = [run_config(session.asked, wanted[size].candidate, 0, rows) for size in these]
-            answers = session.pool.each(tasks.pace, [(each, session.pool.threads, duration) for each in configs])
+            asked = [(each, session.pool.threads, duration) for each in configs]
+            answers = session.pool.each(tasks.pace, asked, within=timing_limit(session, began))
         for size, answer in zip(these, answers, strict=True):
             name = wanted[size].candidate.name
             if not isinstance(answer, WeftError):
@@ -231,6 +234,15 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
                 trouble[name] = answer
     session.save()
     leave_out(session, trouble)
+
+
+def timing_limit(session: Session, began: float) -> float | None:
+    """Seconds after which steps that are still being timed are left alone: before the first one of a trained network
+    its head is solved, which takes long where classes are many."""
+    if session.asked.time is None:
+        return None
+    within = min(TIMING * session.clock.total, session.clock.left())
+    return max(LEAST_TIMING, within - (session.clock.spent() - began))
 
 
 def leave_out(session: Session, trouble: dict[str, WeftError]) -> None:
