@@ -8,7 +8,7 @@ from typing import Any
 from weft.errors import WeftError, WorkFailed
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import run_config
-from weft.studies.compare.timed.clock import in_words
+from weft.studies.compare.timed.clock import Gate, in_words
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.runs import GROWN
@@ -18,6 +18,7 @@ from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.trained import Probe, finetuned, heads, trained_probes
 from weft.studies.engine import tasks
 from weft.training.config import seconds
+from weft.training.finetuning.config import PROBED_ROWS
 
 PROBING = 0.04  # of the time goes into timing steps, about; after that no further sizes are timed
 TIMING = 0.2  # of the time, after which candidates that have not been timed are left out
@@ -26,6 +27,7 @@ PROBE_SHARE = 0.16  # of the time may go into the features of a trained network,
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
 EMBEDDING = 0.25  # of the time that is left may go into the embeddings of a trained network, at most
+FEATURES_LATE = 1.5  # times what they are predicted to take may the features take that a head starts from
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 
 
@@ -115,6 +117,8 @@ def add_finetuned(session: Session, stages: Stages) -> None:
             continue
         if expected < FINETUNING_STEPS / 2:
             tell_late(session, [whole], f"about {max(1, expected):.0f} steps only; give more --time")
+        elif not features_are_there(session, probe):
+            tell_late(session, [whole], "the features that its head starts from take too long; give more --time")
         else:
             settings.append(as_chosen(session, whole))
     measure_paces(session, settings)
@@ -130,6 +134,22 @@ def add_finetuned(session: Session, stages: Stages) -> None:
         else:
             session.add(setting.candidate)
     session.save()
+
+
+def features_are_there(session: Session, probe: Probe) -> bool:
+    """Whether the head of a fine-tuned image network can start from features that are computed already. Where they are
+    not, the probe that reads them is run now: while steps are timed, nobody would end it."""
+    facts = session.study.facts
+    jobs = session.runs.seed(Setting(probe.candidate, 0.0), 0, 0.0)
+    if facts.modality != "image" or probe.candidate.share * facts.rows > PROBED_ROWS:  # then its head is drawn
+        return True
+    if all(session.study.done(job) for job in jobs):
+        return True
+    beside = [job for several in session.fixed().values() for job in several if job.name not in {j.name for j in jobs}]
+    clock = session.clock
+    end = clock.spent() + FEATURES_LATE * clock.slowness() * session.predicted(jobs)
+    late = session.run([*jobs, *beside], "features", Gate(clock, session.runs.predicted, end))
+    return not {job.name for job in jobs} & {job.name for job in late}
 
 
 def follow(session: Session, setting: Setting, stages: Stages) -> None:
