@@ -36,7 +36,7 @@ CUT = ("split_seed", "test_fraction")  # what decides which rows are tested
 
 @dataclass(frozen=True)
 class Probe:
-    """A candidate that reads the features of a trained network, and the seconds that this will take."""
+    """A candidate that reads the features of a trained network, and the seconds that reading them will take."""
 
     candidate: Candidate
     seconds: float
@@ -44,6 +44,8 @@ class Probe:
     """seconds of one row"""
     layers: tuple[int, ...] = ()
     """of an encoder of texts, once their embeddings are computed"""
+    fitting: float = 0.0
+    """seconds of the regressions on the features of all rows, or of a fold"""
 
 
 def trained_probes(
@@ -127,14 +129,16 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
     for side in sides(asked, facts, pool, start):
         probe = replace(probe, img_size=side)
-        each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
-        rows = int(within / each) - judged
+        config = run_config(asked, probe, 0, facts.rows)
+        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads)
+        rows = int((within - judged * each) / (each + fitting * (reading.folds or 1)))  # every fold has its own fits
         if rows >= min(facts.rows, ENOUGH):
             break
     if rows < least:
         return None
     share = min(1.0, rows / facts.rows)
-    return Probe(replace(probe, share=share), each * (share * facts.rows + judged), each)
+    learnt = share * facts.rows
+    return Probe(replace(probe, share=share), each * (learnt + judged), each, fitting=fitting * learnt)
 
 
 def beside_training(rows: int, folds: int, held: float) -> int:

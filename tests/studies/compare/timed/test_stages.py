@@ -29,7 +29,7 @@ from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
 from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.stages import first_runs
-from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
+from weft.studies.compare.timed.state import FILE, Setting, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, run_jobs
@@ -372,10 +372,10 @@ def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeyp
     class Reading:
         threads = 1
 
-        def first(self, task: object, *arguments: Any) -> float:
+        def first(self, task: object, *arguments: Any) -> Any:
             if task is tasks.trained_side:
                 return trained_at[arguments[0]]
-            return seconds[arguments[0].transform.img_size]
+            return seconds[arguments[0].transform.img_size], 0.0
 
     def found(rows: int, within: float, start: str = "efficientnet_lite0") -> tuple[int | None, float] | None:
         many = replace(facts(), rows=rows)
@@ -396,14 +396,40 @@ def test_a_probe_in_folds_reads_every_row_or_is_left_out():
     class Reading:
         threads = 1
 
-        def first(self, task: object, *_: object) -> float:
-            return 64 if task is tasks.trained_side else 0.01
+        def first(self, task: object, *_: object) -> Any:
+            return 64 if task is tasks.trained_side else (0.01, 0.0)
 
     asked = ComparisonConfig(source="photos", time="15m", reading=ReadingConfig(folds=5))
     many = replace(facts(), rows=720)  # of 1,000, a fifth of which is tested and a tenth of the rest held out
     probe = fitting_probe(asked, many, Reading(), "minilm_l6", within=10.5)  # type: ignore[arg-type]
     assert probe is not None and probe.candidate.share == 1.0 and probe.seconds == pytest.approx(10.0)
     assert fitting_probe(asked, many, Reading(), "minilm_l6", within=9.5) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("folds", "rows", "share"), [(None, 10_000, 0.5), (5, 1000, 1.0)])
+def test_the_time_of_a_probe_has_the_regressions_on_its_features(
+    folds: int | None, rows: int, share: float, tmp_path: Path
+):
+    """Of which every fold makes its own, while features are read once."""
+
+    class Reading:
+        threads = 1
+
+        def first(self, task: object, *_: object) -> Any:
+            return 64 if task is tasks.trained_side else (0.01, 0.002)
+
+    reading = ReadingConfig(folds=folds, validation_rows=1000, test_rows=1000)
+    question = ComparisonConfig(source="photos", time="1000s", reading=reading)
+    many, within = replace(facts(), rows=rows), 80.0 if folds is None else 25.0
+    probe = fitting_probe(question, many, Reading(), "minilm_l6", within)  # type: ignore[arg-type]
+    assert probe is not None and probe.candidate.share == pytest.approx(share)
+    assert probe.fitting == pytest.approx(0.002 * share * rows)
+    assert probe.seconds + probe.fitting * (folds or 1) <= within * 1.001
+    session = under_way(900.0, 1.0, tmp_path)
+    session.asked = question
+    session.state.probes, session.runs.folds = [probe], folds or 1
+    jobs = session.runs.seed(Setting(probe.candidate, 0.0), 0, 0.0)
+    assert session.predicted(jobs) == pytest.approx(probe.seconds + probe.fitting * (folds or 1))
 
 
 def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.MonkeyPatch):
