@@ -199,6 +199,8 @@ def test_who_does_not_answer_in_the_time_that_it_has_is_replaced(monkeypatch: py
     found = pool.each(tasks.pace, [("one",), ("two",)], within=0.1)
     assert str(found[0]) == "timing a step takes longer than there is time for; give more --time"
     assert found[1] == ("two",) and silent not in pool.workers and pool.workers[0] is other
+    assert all("takes longer" in str(late) for late in pool.each(tasks.pace, [("three",)], within=0.0))
+    assert other.asked == [("two",)], "it is not begun where the time is over"
     other.silent = True
     with pytest.raises(WeftError, match="embedding texts takes longer than there is time for"):
         pool.first(tasks.embed, "config", within=0.1)

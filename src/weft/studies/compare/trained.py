@@ -31,6 +31,7 @@ HEADS = {name: ON_EMBEDDINGS[name] for name in ("gmlp", "tmlp", "amlp")}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
 HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
 LEAST = 64  # training rows below which a probe is left out for want of time
+LEAST_TRYING = 10.0  # seconds that a trained network has for a few rows however short the time
 CUT = ("split_seed", "test_fraction")  # what decides which rows are tested
 
 
@@ -130,7 +131,8 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
     for side in sides(asked, facts, pool, start):
         probe = replace(probe, img_size=side)
         config = run_config(asked, probe, 0, facts.rows)
-        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads)
+        limit = None if asked.time is None else max(LEAST_TRYING, within)  # so slow on a few rows is too slow for all
+        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, within=limit)
         rows = int((within - judged * each) / (each + fitting * (reading.folds or 1)))  # every fold has its own fits
         if rows >= min(facts.rows, ENOUGH):
             break

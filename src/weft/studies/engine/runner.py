@@ -85,7 +85,7 @@ class Pool:
             try:
                 found.append(worker.answer(None if until is None else max(0.0, until - time.monotonic())))
             except TimeoutError:
-                trouble.append(WeftError(f"{tasks.WORDS[task]} takes longer than there is time for; give more --time"))
+                trouble.append(too_late(task))
                 worker.join(0.0)
                 self.replace(worker)
             except TaskFailed as failure:
@@ -96,9 +96,10 @@ class Pool:
                 self.replace(worker)
         return found, trouble
 
-    def spread(self, task: Callable[[Any], Any], arguments: list[Any]) -> list[WeftError]:
-        """One task an argument, over all workers that need not load torch first; returns why some could not be done."""
-        answers = self.each(task, [(argument,) for argument in arguments], self.warm())
+    def spread(self, task: Callable[[Any], Any], arguments: list[Any], within: float | None = None) -> list[WeftError]:
+        """One task an argument, over all workers that need not load torch first, in so many seconds at most; returns
+        why some could not be done."""
+        answers = self.each(task, [(argument,) for argument in arguments], self.warm(), within)
         return [answer for answer in answers if isinstance(answer, WeftError)]
 
     def each(
@@ -113,6 +114,8 @@ class Pool:
         found: list[T | WeftError] = []
         waiting, until = deque(arguments), moment(within)
         while waiting:
+            if until is not None and time.monotonic() >= until:
+                return found + [too_late(task) for _ in waiting]
             able = [worker for worker in workers or () if worker in self.workers] or self.workers  # others have died
             busy = [(worker, waiting.popleft()) for worker in able[: len(waiting)]]
             for worker, these in busy:
@@ -141,6 +144,11 @@ class Pool:
         self.workers.remove(dead)
         self.workers.append(Worker())
         return self.workers[-1]
+
+
+def too_late(task: Callable[..., Any]) -> WeftError:
+    """Why there is no answer where the time for one is over."""
+    return WeftError(f"{tasks.WORDS[task]} takes longer than there is time for; give more --time")
 
 
 def moment(within: float | None) -> float | None:

@@ -19,7 +19,7 @@ from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.comparison import compare, fitting_folds
+from weft.studies.compare.comparison import compare, fitting_folds, measure_speeds
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import members, plan, sizes
 from weft.studies.compare.timed import session as session_module
@@ -182,6 +182,24 @@ def test_the_time_of_an_interrupted_session_is_spent(tmp_path: Path, monkeypatch
     assert json.loads((tmp_path / FILE).read_text())["spent"] == pytest.approx(385.0, abs=1.0)
 
 
+def test_speeds_in_use_have_half_of_the_time_that_is_kept_for_the_end(tmp_path: Path):
+    session = under_way(600.0, 1.0, tmp_path)
+    assert session.time_to_measure() == pytest.approx(307.5, abs=1)
+    session.clock.before += 650.0  # runs were late
+    assert session.time_to_measure() == 7.5
+    session.asked = replace(session.asked, time=None)
+    assert session.time_to_measure() is None
+
+
+def test_slow_networks_do_not_make_the_end_late(tmp_path: Path):
+    study, limits, said = make_study(tmp_path, {"mlp": 0.9}, seeds=1), list[float | None](), list[str]()
+    pool: Any = SimpleNamespace(
+        spread=lambda task, paths, within: limits.append(within) or [WeftError("it takes longer than there is time")]
+    )
+    measure_speeds(study, pool, said.append, 7.5)
+    assert limits == [7.5] and said == ["a speed in use is missing: it takes longer than there is time"]
+
+
 def test_as_much_time_is_kept_for_the_last_report_as_the_longest_before_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -296,14 +314,15 @@ def test_candidates_that_all_die_while_they_are_timed_end_the_comparison_with_th
     assert failed.value.code == 1
 
 
-def test_steps_are_timed_for_a_fifth_of_the_time_at_most(tmp_path: Path):
+def test_what_takes_too_long_to_time_is_ended(tmp_path: Path):
     session, limits = timing([], tmp_path), list[float | None]()
     answers = [WeftError("timing a step takes longer than there is time for; give more --time"), (0.01, 0.05, 0.1)]
     session.pool.each = lambda task, arguments, within: limits.append(within) or answers  # type: ignore[method-assign, assignment, func-returns-value]
     members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
-    assert limits == [pytest.approx(200.0, abs=1)] and session.names == {"gmlp"}
-    session.clock.before += 890.0
-    assert members.timing_limit(session, session.clock.spent()) == pytest.approx(10.0, abs=1), "little time is left"
+    assert limits == [500.0] and session.names == {"gmlp"}
+    assert members.timing_limit(session, first=False) == 200.0
+    session.clock.before += 895.0
+    assert members.timing_limit(session, first=False) == 10.0, "little time is left"
 
 
 def test_where_no_process_has_the_data_open_at_the_end_nothing_is_measured(
@@ -312,7 +331,7 @@ def test_where_no_process_has_the_data_open_at_the_end_nothing_is_measured(
     monkeypatch.setattr(Pool, "warm", lambda pool: [])
     said: list[str] = []
     compare(replace(QUESTION, models="mlp", trials=1, seeds=1, baseline=False), tmp_path, "", said.append)
-    assert "speeds in use and mistakes stay those of before: there is no time to measure them" in said
+    assert "mistakes, or speeds in use, stay those of before: there is no time to measure them" in said
     assert not list(tmp_path.glob("runs/*/inference.json")) and not (tmp_path / "mistakes.json").exists()
     assert all(result.finished for result in collect(tmp_path).results)
 
@@ -372,7 +391,7 @@ def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeyp
     class Reading:
         threads = 1
 
-        def first(self, task: object, *arguments: Any) -> Any:
+        def first(self, task: object, *arguments: Any, within: float | None = None) -> Any:
             if task is tasks.trained_side:
                 return trained_at[arguments[0]]
             return seconds[arguments[0].transform.img_size], 0.0
@@ -396,7 +415,7 @@ def test_a_probe_in_folds_reads_every_row_or_is_left_out():
     class Reading:
         threads = 1
 
-        def first(self, task: object, *_: object) -> Any:
+        def first(self, task: object, *_: object, within: float | None = None) -> Any:
             return 64 if task is tasks.trained_side else (0.01, 0.0)
 
     asked = ComparisonConfig(source="photos", time="15m", reading=ReadingConfig(folds=5))
@@ -415,7 +434,7 @@ def test_the_time_of_a_probe_has_the_regressions_on_its_features(
     class Reading:
         threads = 1
 
-        def first(self, task: object, *_: object) -> Any:
+        def first(self, task: object, *_: object, within: float | None = None) -> Any:
             return 64 if task is tasks.trained_side else (0.01, 0.002)
 
     reading = ReadingConfig(folds=folds, validation_rows=1000, test_rows=1000)

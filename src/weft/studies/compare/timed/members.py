@@ -22,6 +22,7 @@ from weft.training.finetuning.config import PROBED_ROWS
 
 PROBING = 0.04  # of the time goes into timing steps, about; after that no further sizes are timed
 TIMING = 0.2  # of the time, after which candidates that have not been timed are left out
+LATEST_TIMING = 0.5  # of the time, after which those are ended that are being timed at first
 LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
@@ -242,7 +243,7 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
         else:
             configs = [run_config(session.asked, wanted[size].candidate, 0, rows) for size in these]
             asked = [(each, session.pool.threads, duration) for each in configs]
-            answers = session.pool.each(tasks.pace, asked, within=timing_limit(session, began))
+            answers = session.pool.each(tasks.pace, asked, within=timing_limit(session, these[0] in usual))
         for size, answer in zip(these, answers, strict=True):
             name = wanted[size].candidate.name
             if not isinstance(answer, WeftError):
@@ -256,13 +257,13 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
     leave_out(session, trouble)
 
 
-def timing_limit(session: Session, began: float) -> float | None:
-    """Seconds after which steps that are still being timed are left alone: before the first one of a trained network
-    its head is solved, which takes long where classes are many."""
+def timing_limit(session: Session, first: bool) -> float | None:
+    """Seconds after which steps that are still being timed are left alone. Before the first networks are timed images
+    are decoded, once for all; before a trained one its head is solved, which takes long where classes are many."""
     if session.asked.time is None:
         return None
-    within = min(TIMING * session.clock.total, session.clock.left())
-    return max(LEAST_TIMING, within - (session.clock.spent() - began))
+    share = LATEST_TIMING if first else TIMING
+    return max(LEAST_TIMING, min(share * session.clock.total, session.clock.left()))
 
 
 def leave_out(session: Session, trouble: dict[str, WeftError]) -> None:

@@ -24,6 +24,7 @@ from weft.studies.engine.study import Job, Study
 from weft.training.storage.record import best_validation
 
 NOTED = 5.0  # seconds between notes of the time that is spent
+MEASURING = 0.5  # of the time until the end, or of what is kept for it, for the speeds of networks in use
 MARGIN = 1.6  # of what mistakes and report took before, for the last ones
 Finish = Callable[[Study], None]  # what is measured once runs are there: speeds in use, mistakes
 
@@ -120,6 +121,12 @@ class Session:
     def has_time(self) -> bool:
         """Whether there is time to draw the report once more than at the end."""
         return self.asked.time is None or self.clock.left() > self.clock.reserve
+
+    def time_to_measure(self) -> float | None:
+        """Seconds that measuring the speeds of networks in use may take: slow ones would make the end late."""
+        if self.asked.time is None:
+            return None
+        return MEASURING * max(self.clock.reserve, self.clock.until_end())
 
     def gate(self) -> Gate:
         """Who decides whether a run ends in time."""
