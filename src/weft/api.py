@@ -156,8 +156,11 @@ def run_comparison(
     from weft.studies.results.summary import draw_report
 
     def run() -> None:
-        with progress.shown() as (say, watch):
-            comparison.compare(config, folder, command, say, watch, began)
+        try:
+            with progress.shown() as (say, watch):
+                comparison.compare(config, folder, command, say, watch, began)
+        except Interrupted as error:
+            raise Interrupted(f"{error} ({command})") from None
 
     require_output(folder)
     concluded(folder, run, show or draw_report)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,12 +123,12 @@ def test_parts_of_the_rows_find_the_features_of_more_and_more_rows_cost_the_new_
 def test_rows_that_tell_how_long_features_take_are_of_all_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may be sorted by length."""
     source, read = open_source("digits"), list[int]()
-    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (None, []))
+    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (SimpleNamespace(network=lenet()), []))
     monkeypatch.setattr(baseline, "of_raws", lambda frozen, raws: read.append(len(raws)))
     reader, asked = MemorySplit.read, list[np.ndarray]()
     monkeypatch.setattr(MemorySplit, "read", lambda split, index: asked.append(index) or reader(split, index))
-    baseline.seconds_per_row(FinetuneConfig(source="digits"), "start", source, rows=10)
-    assert read == [2, 10] and asked[0][-1] == source.count("train") - 1
+    each, fitting = baseline.probe_seconds(FinetuneConfig(source="digits"), "start", source, rows=10)
+    assert each > 0 and fitting > 0 and read == [2, 10] and asked[0][-1] == source.count("train") - 1
 
 
 def test_features_that_are_no_numbers_are_refused_and_not_kept() -> None:

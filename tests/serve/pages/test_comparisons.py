@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 
 from weft.serve.catalogue import Catalogue
@@ -54,6 +56,26 @@ def test_examples_are_counted_as_by_hand(shown: Path):
     assert sum(asked.counts[name] for name in ("all", "both", "same")) == len(right)
     for example in asked.examples:
         assert example["said"][0][0] == example["target"] != example["said"][1][0]
+
+
+@pytest.mark.parametrize(("metric", "shown_too"), [("balanced_accuracy", True), ("macro_f1", True), ("r2", False)])
+def test_whatever_metric_of_classes_decides_the_two_best_by_it_are_set_side_by_side(
+    metric: str, shown_too: bool, shown: Path
+):
+    found = opened(shown)
+    rows = sorted(found.summary["rows"], key=lambda row: row["name"])  # as if the metric had another order
+    found = replace(found, summary={**found.summary, "metric": metric, "rows": rows})
+    asked = disagreement(found, "", "", "all", 1)
+    assert (asked is not None) == shown_too
+    assert asked is None or [asked.first, asked.second] == [row["name"] for row in rows[:2]]
+
+
+def test_a_candidate_that_learnt_from_a_part_of_the_rows_is_set_beside_the_others(shown: Path):
+    found = opened(shown)
+    results = [replace(r, share=0.4) if r.candidate == "mlp" else r for r in found.collection.results]
+    fewer = replace(results[0], candidate="vit_nano_p4_32", share=0.1)  # of a learning curve
+    found = replace(found, collection=replace(found.collection, results=[*results, fewer]))
+    assert found.chosen()["mlp"].share == 0.4 and found.chosen()["vit_nano_p4_32"].share == 1
 
 
 def test_data_that_is_not_what_it_was_is_not_shown(client: Make):

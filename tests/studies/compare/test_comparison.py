@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from studies.fabricated import asked, facts, make_study
+from weft.api import run_comparison
 from weft.commands.main import dispatch
-from weft.errors import WeftError
+from weft.errors import Interrupted, WeftError
+from weft.studies.compare import comparison
 from weft.studies.compare.comparison import compare, earlier, require_same_source
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.mcnemar import compare_two
@@ -224,3 +226,22 @@ def test_a_start_is_not_left_out_in_silence_where_steps_are_held_equal(tmp_path:
     question = ComparisonConfig(source="digits", start=("nowhere",), models="mlp", match="params", steps=2)
     with pytest.raises(WeftError, match="--start adds trained networks where time is held equal; add --time"):
         compare(question, tmp_path / "study", "weft compare", lambda _: None)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_an_interrupted_comparison_leaves_a_report_of_what_there_is_and_names_the_command_that_goes_on(
+    finished: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupted(*_: object) -> None:
+        study = make_study(tmp_path / "out", {"mlp": 0.9, "vit_nano_p4_32": 0.8}, seeds=1)
+        for job in study.jobs[1 if finished else 0 :]:
+            shutil.rmtree(study.run_folder(job).path)
+        raise Interrupted("interrupted; the same command goes on")
+
+    monkeypatch.setattr(comparison, "compare", interrupted)
+    with pytest.raises(Interrupted) as stopped:
+        run_comparison(asked(), tmp_path / "out", "weft compare photos --time 5m")
+    assert stopped.value.code == 130
+    assert str(stopped.value) == "interrupted; the same command goes on (weft compare photos --time 5m)"
+    assert (tmp_path / "out" / "report.html").is_file() is finished
+    assert not finished or "not run yet" in (tmp_path / "out" / "report.html").read_text()

@@ -22,6 +22,8 @@ from weft.training.run import probe
 class Here:
     """A worker that does its tasks in this process, which is slow to start but once."""
 
+    warm = True
+
     def __init__(self) -> None:
         self.connection, self.theirs = multiprocessing.Pipe()
 

@@ -14,8 +14,8 @@ import pytest
 
 from studies.fabricated import make_study, record
 from weft.disk import explained
-from weft.errors import Interrupted, WorkFailed
-from weft.studies.engine import runner
+from weft.errors import Interrupted, WeftError, WorkFailed
+from weft.studies.engine import runner, tasks
 from weft.studies.engine.folder_lock import concluded, require_complete
 from weft.studies.engine.runner import Alike, Pool, run_jobs
 from weft.studies.engine.study import Study, why_missing
@@ -157,6 +157,55 @@ def test_being_interrupted_saves_what_is_under_way(tmp_path: Path, monkeypatch):
     assert other.stopped == 1
 
 
+class Answering:
+    """A worker that answers with what it was asked for, or not at all."""
+
+    def __init__(self, warm: bool = True, silent: bool = False) -> None:
+        self.warm, self.silent, self.asked = warm, silent, list[Any]()
+
+    def ask(self, task: object, *arguments: Any) -> None:
+        self.asked.append(arguments)
+
+    def answer(self, timeout: float | None = None) -> Any:
+        if self.silent:
+            raise TimeoutError
+        return self.asked[-1]
+
+    def terminate(self) -> None: ...
+
+    def join(self, patience: float) -> None: ...
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *workers: Answering) -> Pool:
+    made = Pool.__new__(Pool)
+    made.cores, made.threads, made.workers = 2, 1, list(workers)  # type: ignore[arg-type]
+    monkeypatch.setattr(runner, "Worker", lambda: Answering(warm=False))
+    return made
+
+
+def test_a_process_that_replaces_another_opens_no_data_while_others_have_it_open(monkeypatch: pytest.MonkeyPatch):
+    pool = answering(monkeypatch, dead := Answering(), warm := Answering())
+    new: Any = pool.replace(dead)  # type: ignore[arg-type]
+    assert pool.workers == [warm, new]
+    pool.spread(tasks.inference_speed, ["one", "two", "three"])
+    assert pool.first(tasks.look, "four") == ("four",)
+    assert not new.asked and warm.asked == [("one",), ("two",), ("three",), ("four",)]
+    pool.replace(warm)  # type: ignore[arg-type]
+    assert pool.warm() == [] and pool.spread(tasks.inference_speed, ["five"]) == [] and new.asked == [("five",)]
+
+
+def test_who_does_not_answer_in_the_time_that_it_has_is_replaced(monkeypatch: pytest.MonkeyPatch):
+    pool = answering(monkeypatch, silent := Answering(silent=True), other := Answering())
+    found = pool.each(tasks.pace, [("one",), ("two",)], within=0.1)
+    assert str(found[0]) == "timing a step takes longer than there is time for; give more --time"
+    assert found[1] == ("two",) and silent not in pool.workers and pool.workers[0] is other
+    assert all("takes longer" in str(late) for late in pool.each(tasks.pace, [("three",)], within=0.0))
+    assert other.asked == [("two",)], "it is not begun where the time is over"
+    other.silent = True
+    with pytest.raises(WeftError, match="embedding texts takes longer than there is time for"):
+        pool.first(tasks.embed, "config", within=0.1)
+
+
 def test_what_was_under_way_is_told(tmp_path: Path, monkeypatch):
     study = study_without_records(tmp_path, mlp=0.9)
     (study.run_folder(study.jobs[0]).path / ".lock").write_text("reading the data")
@@ -176,6 +225,16 @@ def test_a_study_is_shown_and_then_said_to_lack_a_run(tmp_path: Path):
     with pytest.raises(WorkFailed, match="all alike"):
         concluded(tmp_path, raising(WorkFailed("all alike")), shown.append)
     assert len(shown) == 3
+
+
+def test_what_an_interrupted_study_has_finished_is_shown_and_it_still_ends_as_interrupted(tmp_path: Path):
+    study, shown = make_study(tmp_path, {"mlp": 0.9, "vit_nano_p4_32": 0.8}), list[Path]()
+    (study.run_folder(study.jobs[1]).path / "record.json").unlink()
+    with pytest.raises(Interrupted, match="the same command goes on") as stopped:
+        concluded(tmp_path, raising(Interrupted("interrupted: the same command goes on")), shown.append)
+    assert stopped.value.code == 130 and shown == [tmp_path]
+    with pytest.raises(Interrupted):
+        concluded(tmp_path, raising(Interrupted("interrupted")), raising(WeftError("no result can be drawn")))
 
 
 def test_a_study_without_any_result_is_not_shown(tmp_path: Path):

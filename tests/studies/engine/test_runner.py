@@ -76,7 +76,7 @@ def test_every_worker_opens_what_it_will_read_at_the_same_time():
         def ask(self, task: object, *arguments: object) -> None:
             begun.append(self)
 
-        def answer(self) -> str:
+        def answer(self, timeout: float | None) -> str:
             assert len(begun) == 2, "nobody waits for the other"
             if refused:
                 raise TaskFailed("there is no such source", True)

@@ -64,8 +64,14 @@ def compare(
     if asked.start and not by_time:
         raise WeftError("--start adds trained networks where time is held equal; add --time, or leave out --start")
 
+    session: Session | None = None
+
     def finish(study: Study) -> None:
-        measure_speeds(study, pool, say)
+        if not by_time or pool.warm():
+            measure_speeds(study, pool, say, session.time_to_measure() if session else None)
+        if by_time and not pool.warm():  # a new process would load torch and open the data first, after the end
+            say("mistakes, or speeds in use, stay those of before: there is no time to measure them")
+            return
         try:
             keep_mistakes(study, pool)
         except WeftError as error:
@@ -80,7 +86,9 @@ def compare(
         for note in prepared.facts.notes:
             say(note)
         if by_time:
-            study = run_stages(session_of(prepared, study, pool, overhead.started, say, watch, finish))
+            session = session_of(prepared, study, pool, overhead.started, say, watch, finish)
+            with session.noting_time():
+                study = run_stages(session)
         else:
             study = by_size(asked, study, pool, say, watch)
         if study.jobs:  # else the leaderboard of an earlier session stays as it was
@@ -315,14 +323,15 @@ def trial_jobs(asked: ComparisonConfig, study: Study, carried: Mapping[str, str]
     ]
 
 
-def measure_speeds(study: Study, pool: Pool, say: Say) -> None:
-    """Speed and latency of one network of each candidate, on one thread; nothing else runs but others of these."""
+def measure_speeds(study: Study, pool: Pool, say: Say, within: float | None = None) -> None:
+    """Speed and latency of one network of each candidate, on one thread, in so many seconds at most; nothing else runs
+    but others of these."""
     first: dict[str, Path] = {}
     fixed = {candidate.name for candidate in study.candidates if candidate.fixed}
     for job in study.jobs:
         if job.candidate not in first and job.candidate not in fixed and study.finished(job):
             first[job.candidate] = study.run_folder(job).path
-    for trouble in pool.spread(tasks.inference_speed, list(first.values())):
+    for trouble in pool.spread(tasks.inference_speed, list(first.values()), within):
         say(f"a speed in use is missing: {trouble}")
 
 

@@ -29,11 +29,12 @@ HEADS = {name: ON_EMBEDDINGS[name] for name in ("gmlp", "tmlp", "amlp")}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
 HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
 LEAST = 64  # training rows below which a probe is left out for want of time
+LEAST_TRYING = 10.0  # seconds that a trained network has for a few rows however short the time
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A candidate that reads the features of a trained network, and the seconds that this will take."""
+    """A candidate that reads the features of a trained network, and the seconds that reading them will take."""
 
     candidate: Candidate
     seconds: float
@@ -41,6 +42,8 @@ class Probe:
     """seconds of one row"""
     layers: tuple[int, ...] = ()
     """of an encoder of texts, once their embeddings are computed"""
+    fitting: float = 0.0
+    """seconds of the regressions on the features of all rows, or of a fold"""
 
 
 def trained_probes(
@@ -101,14 +104,17 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
     for side in sides(asked, facts, pool, start):
         probe = replace(probe, img_size=side)
-        each = pool.first(tasks.feature_seconds, run_config(asked, probe, 0, facts.rows), start, pool.threads)
-        rows = int(within / each) - judged
+        config = run_config(asked, probe, 0, facts.rows)
+        limit = None if asked.time is None else max(LEAST_TRYING, within)  # so slow on a few rows is too slow for all
+        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, within=limit)
+        rows = int((within - judged * each) / (each + fitting * (reading.folds or 1)))  # every fold has its own fits
         if rows >= min(facts.rows, ENOUGH):
             break
     if rows < least:
         return None
     share = min(1.0, rows / facts.rows)
-    return Probe(replace(probe, share=share), each * (share * facts.rows + judged), each)
+    learnt = share * facts.rows
+    return Probe(replace(probe, share=share), each * (learnt + judged), each, fitting=fitting * learnt)
 
 
 def beside_training(rows: int, folds: int, held: float) -> int:

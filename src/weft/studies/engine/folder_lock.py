@@ -81,15 +81,17 @@ def stoppable(folder: Path) -> Iterator[None]:
 
 
 def concluded(folder: Path, run: Callable[[], object], show: Callable[[Path], None]) -> None:
-    """Run a study and show what came of it; `WorkFailed` if a run is missing at the end."""
-    failure: WorkFailed | None = None
+    """Run a study and show what came of it, also where it was interrupted; `WorkFailed` if a run is missing at the
+    end."""
+    failure: WeftError | None = None
     try:
         run()
-    except WorkFailed as error:
+    except (WorkFailed, Interrupted) as error:
         failure = error
     study = read_study(folder) or {"runs": []}
     if any(status(folder, each) == "finished" for each in study["runs"]):
-        show(folder)
+        with suppress(*([WeftError] if failure else [])):  # how it ended is said first
+            show(folder)
     if failure is not None:
         raise failure
     require_complete(folder)

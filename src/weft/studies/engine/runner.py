@@ -25,7 +25,6 @@ from weft.training.run.kinds import AnyConfig
 T = TypeVar("T")
 Say = Callable[[str], None]
 SAVING = 60.0  # seconds that interrupted runs have to save
-LEAVING = 5.0  # seconds that they have where time is up
 ENDING = 30.0  # seconds that workers have to end
 FAILED_ALIKE = 3  # runs, and as many different candidates where there are so many, before a study is stopped
 
@@ -51,10 +50,14 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         stop(self.workers)
 
-    def first(self, task: Callable[..., T], *arguments: Any) -> T:
-        """The answer of one worker, a refusal as the sentence that it is."""
+    def warm(self) -> list[Worker]:
+        """Those that have done something before; on a cluster a place for runs outlives its process."""
+        return self.workers if self.settled else [worker for worker in self.workers if worker.warm]
+
+    def first(self, task: Callable[..., T], *arguments: Any, within: float | None = None) -> T:
+        """The answer of one worker, a refusal as the sentence that it is; it may have so many seconds at most."""
         self.workers[0].ask(task, *arguments)
-        return self.answers(task, self.workers[:1])[0]
+        return self.answers(task, self.workers[:1], moment(within))[0]
 
     def everyone(self, task: Callable[..., T], *arguments: Any) -> T:
         """The same, done by every worker of this machine, so that each has opened then what it will read."""
@@ -65,20 +68,26 @@ class Pool:
             raise found
         return found
 
-    def answers(self, task: Callable[..., T], workers: list[Worker]) -> list[T]:
+    def answers(self, task: Callable[..., T], workers: list[Worker], until: float | None = None) -> list[T]:
         """What each was asked for; the first failure as a sentence, after all have answered."""
-        found, trouble = self.collect(task, workers)
+        found, trouble = self.collect(task, workers, until)
         if trouble:
             raise trouble[0]
         return found
 
-    def collect(self, task: Callable[..., T], workers: list[Worker]) -> tuple[list[T], list[WeftError]]:
-        """What those that could do it answer, and why the others could not."""
+    def collect(
+        self, task: Callable[..., T], workers: list[Worker], until: float | None = None
+    ) -> tuple[list[T], list[WeftError]]:
+        """What those that could do it answer, and why the others could not; who has not `until` then is ended."""
         found: list[T] = []
         trouble: list[WeftError] = []
-        for worker in workers:
+        for worker in list(workers):
             try:
-                found.append(worker.answer())
+                found.append(worker.answer(None if until is None else max(0.0, until - time.monotonic())))
+            except TimeoutError:
+                trouble.append(too_late(task))
+                worker.join(0.0)
+                self.replace(worker)
             except TaskFailed as failure:
                 trouble.append(WeftError(str(failure)))
                 trouble[-1].__cause__ = failure  # --debug shows where it happened
@@ -87,24 +96,32 @@ class Pool:
                 self.replace(worker)
         return found, trouble
 
-    def spread(self, task: Callable[[Any], Any], arguments: list[Any]) -> list[WeftError]:
-        """One task an argument, over all workers; returns why some could not be done."""
-        answers = self.each(task, [(argument,) for argument in arguments])
+    def spread(self, task: Callable[[Any], Any], arguments: list[Any], within: float | None = None) -> list[WeftError]:
+        """One task an argument, over all workers that need not load torch first, in so many seconds at most; returns
+        why some could not be done."""
+        answers = self.each(task, [(argument,) for argument in arguments], self.warm(), within)
         return [answer for answer in answers if isinstance(answer, WeftError)]
 
     def each(
-        self, task: Callable[..., T], arguments: list[tuple[Any, ...]], workers: list[Worker] | None = None
+        self,
+        task: Callable[..., T],
+        arguments: list[tuple[Any, ...]],
+        workers: list[Worker] | None = None,
+        within: float | None = None,
     ) -> list[T | WeftError]:
         """The answers to a task, one a tuple of arguments, with all workers busy, or with these; why, where there is
-        none."""
+        none, after so many seconds at the latest."""
         found: list[T | WeftError] = []
-        workers = workers or self.workers
-        for first in range(0, len(arguments), len(workers)):
-            busy = list(zip(workers, arguments[first : first + len(workers)], strict=False))
+        waiting, until = deque(arguments), moment(within)
+        while waiting:
+            if until is not None and time.monotonic() >= until:
+                return found + [too_late(task) for _ in waiting]
+            able = [worker for worker in workers or () if worker in self.workers] or self.workers  # others have died
+            busy = [(worker, waiting.popleft()) for worker in able[: len(waiting)]]
             for worker, these in busy:
                 worker.ask(task, *these)
             for worker, _ in busy:
-                answers, trouble = self.collect(task, [worker])
+                answers, trouble = self.collect(task, [worker], until)
                 found += answers or trouble
         return found
 
@@ -122,11 +139,21 @@ class Pool:
         self.workers, self.threads = self.workers[:1], self.cores
 
     def replace(self, dead: Worker) -> Worker:
-        """A new worker in the place of a dead one."""
+        """A new worker in the place of a dead one; last, as the others have the data open that it has not."""
         stop([dead])
-        place = self.workers.index(dead)
-        self.workers[place] = Worker()
-        return self.workers[place]
+        self.workers.remove(dead)
+        self.workers.append(Worker())
+        return self.workers[-1]
+
+
+def too_late(task: Callable[..., Any]) -> WeftError:
+    """Why there is no answer where the time for one is over."""
+    return WeftError(f"{tasks.WORDS[task]} takes longer than there is time for; give more --time")
+
+
+def moment(within: float | None) -> float | None:
+    """When so many seconds will be over, by the monotonic clock."""
+    return None if within is None else time.monotonic() + within
 
 
 def stop(workers: list[Worker]) -> None:
@@ -188,6 +215,9 @@ class Admission(Protocol):
     def patience(self, jobs: list[Job]) -> float:
         """Seconds until runs under way are saved and left, these being all that are not done."""
 
+    def saving(self) -> float:
+        """Seconds that they have for it."""
+
 
 def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Admission | None = None) -> list[Job]:
     """Do all jobs that are not done, or those that are admitted; returns what was left undone for want of time.
@@ -220,7 +250,7 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
             ready = pool.ready(busy, admission.patience([*under_way, *waiting]) if admission else None)
             if not ready:
                 say(f"time is up: {', '.join(job.candidate for job in under_way)} saved on the way")
-                for worker in save_all(busy, LEAVING):
+                for worker in save_all(busy, admission.saving() if admission else SAVING):
                     worker.join(0.0)
                     pool.replace(worker)
                 return [*left, *under_way, *waiting]

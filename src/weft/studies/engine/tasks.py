@@ -58,19 +58,20 @@ def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float
     return step_timing.pace(config, threads, duration)
 
 
-def feature_seconds(config: RunConfig, start: str, threads: int) -> float:
-    """Seconds that a trained network takes for the features of one row."""
+def probe_seconds(config: RunConfig, start: str, threads: int) -> tuple[float, float]:
+    """Seconds that a trained network takes for the features of one row, and the regressions on them for a training
+    row."""
     import torch
 
     from weft.data.open.splits import MemorySplit
     from weft.studies.engine.data_facts import source_of
-    from weft.training.features.baseline import seconds_per_row
+    from weft.training.features.baseline import probe_seconds
 
     torch.set_num_threads(threads)
     source = source_of(config.source, config.reading)
     if not isinstance(source.splits["train"], MemorySplit):
         raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
-    return seconds_per_row(config, start, source)
+    return probe_seconds(config, start, source)
 
 
 def embed(config: FinetuneConfig, threads: int, encoders: int) -> tuple[int, ...]:
@@ -205,7 +206,7 @@ WORDS: dict[Callable[..., Any], str] = {
     run_seconds: "timing a step",
     pace: "timing a step",
     memory_needed: "predicting the memory of a run",
-    feature_seconds: "trying a trained network",
+    probe_seconds: "trying a trained network",
     trained_side: "reading a trained network",
     weights_digest: "reading a trained network",
     embed: "embedding texts",

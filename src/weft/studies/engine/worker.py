@@ -59,6 +59,8 @@ class TaskFailed(Exception):
 class Worker:
     """One process, asked for one task at a time."""
 
+    warm = False  # whether it has answered before: then it has torch loaded, and its data open
+
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")  # a fork of a process with OpenMP threads would hang
         self.connection, theirs = context.Pipe()
@@ -77,7 +79,9 @@ class Worker:
         try:
             if not self.connection.poll(timeout):
                 raise TimeoutError
-            return value_of(self.connection.recv())
+            found = self.connection.recv()
+            self.warm = True
+            return value_of(found)
         except (EOFError, ConnectionResetError) as error:
             self.process.join()
             raise WorkerDied(self.process.exitcode or 0) from error

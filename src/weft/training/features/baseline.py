@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,18 @@ from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import spread
 from weft.data.transform.transforms import ImageTransform
 from weft.networks.measure.cost import total_macs, total_parameters
+from weft.training.baseline import TRAINED_STRENGTHS, create
 from weft.training.config import RunConfig
 from weft.training.features.folding import pooled
-from weft.training.features.linear import Scale
+from weft.training.features.linear import Scale, one_thread
 from weft.training.features.store import FrozenNetwork, features_of
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.prepare import open_frozen
+
+NOISE, STEPS_TIMED = 2048, 8  # rows, and steps of logistic regression on them, that tell how long it takes
+USUAL_STEPS = (
+    65  # of it on standardised features: 31, 59 and 103 for the three strengths, on made-up ones of ten classes
+)
 
 Featurise = Callable[[Any], Any]
 
@@ -63,12 +70,33 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
     return torch.cat(found)
 
 
-def seconds_per_row(config: RunConfig, start: str, source: Source, rows: int = 24) -> float:
-    """How long the features of one row take, from a few of them."""
+def probe_seconds(config: RunConfig, start: str, source: Source, rows: int = 24) -> tuple[float, float]:
+    """How long the features of one row take, from a few of them, and the regressions on them for a training row."""
     frozen, _ = frozen_of(config, start, source)
     raws, _ = source.splits["train"].read(spread(source.count("train"), rows))  # rows may be sorted, by length too
     with torch.inference_mode():
         of_raws(frozen, raws[:2])
         began = time.perf_counter()
         of_raws(frozen, raws)
-    return (time.perf_counter() - began) / len(raws)
+        each = (time.perf_counter() - began) / len(raws)
+    with one_thread():
+        return each, fitting_seconds(frozen.network.head_inputs, source)
+
+
+def fitting_seconds(width: int, source: Source) -> float:
+    """About how long the regressions on so many features take for a training row, from some steps on noise."""
+    numbers, regression = np.random.default_rng(0), source.task == "regression"
+    rows = max(NOISE, width if regression else len(source.classes))
+    features = numbers.standard_normal((rows, width), dtype=np.float32)
+    targets = numbers.standard_normal(rows) if regression else np.arange(rows) % max(2, len(source.classes))
+
+    def fit(steps: int) -> float:
+        began = time.perf_counter()
+        create(source.task, TRAINED_STRENGTHS[-1], steps).fit(features, targets)
+        return time.perf_counter() - began
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is not quite done after so many steps
+        fit(1)  # which loads what it needs
+        took = fit(1) if regression else fit(STEPS_TIMED) / STEPS_TIMED * USUAL_STEPS
+    return len(TRAINED_STRENGTHS) * took / rows

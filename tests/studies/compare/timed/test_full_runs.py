@@ -171,7 +171,7 @@ def test_larger_images_are_read_before_steps_are_timed(tmp_path: Path, monkeypat
         done.append((task, config.transform.img_size))
         raise WeftError("an image is damaged")
 
-    def each(task: object, arguments: list[Any]) -> list[Any]:
+    def each(task: object, arguments: list[Any], within: float) -> list[Any]:
         done.extend((task, arguments[0][0].transform.img_size) for _ in arguments)
         return [(0.01, 0.05, 0.1)] * len(arguments)
 
@@ -186,7 +186,7 @@ def test_larger_images_are_read_before_steps_are_timed(tmp_path: Path, monkeypat
 
 def test_a_size_that_cannot_be_timed_is_not_tried_and_its_candidate_stays(tmp_path: Path):
     session = under_way(900.0, 1.0, tmp_path)
-    session.pool.each = lambda task, arguments: [WeftError("no memory")]  # type: ignore[method-assign]
+    session.pool.each = lambda task, arguments, within: [WeftError("no memory")]  # type: ignore[method-assign]
     smaller = replace(session.learnt[0], network={"depth": 1})
     members.measure_paces(session, [session.usual(smaller)])
     assert session.state.story[-1][1] == "a setting of mlp is not tried: no memory" and "mlp" in session.names
@@ -197,7 +197,7 @@ def test_what_has_not_been_timed_within_its_share_of_the_time_is_left_out(tmp_pa
     session.learnt = [Candidate(name, "mlp", "mlp", {"depth": n}) for n, name in enumerate(["a", "b", "c", "d"])]
     session.study = replace(session.study, candidates=session.learnt)
 
-    def each(task: object, arguments: list[Any]) -> list[Any]:
+    def each(task: object, arguments: list[Any], within: float) -> list[Any]:
         session.clock.before += 200.0
         return [(0.01, 0.05, 0.1)] * len(arguments)
 

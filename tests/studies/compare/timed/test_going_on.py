@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,12 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, folded
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import full_runs, layout, members, plan
+from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.plan import adapted, planned, shortened
 from weft.studies.compare.timed.session import Session
-from weft.studies.compare.timed.state import FILE, State, anew, judged_rows, question_of
+from weft.studies.compare.timed.state import FILE, SPENT, Setting, State, anew, judged_rows, question_of, read_state
 from weft.studies.compare.trained import Probe
 from weft.studies.engine.study import Study
 from weft.studies.results.load import collect
@@ -130,6 +132,22 @@ def test_a_comparison_that_was_killed_goes_on_with_its_plan_its_trials_and_its_s
     assert json.loads((tmp_path / FILE).read_text())["chosen"] == chosen["chosen"]
     assert len(study.jobs) == 3 and all(result.finished for result in collect(tmp_path).results)
     assert finished().items() >= trained.items(), "nothing is trained twice"
+
+
+def test_time_since_the_last_round_counts_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(session_module, "NOTED", 0.01)
+    session = under_way(600.0, 1.0, tmp_path)
+    session.state.question = question_of(session.asked, "f")
+    session.state.save(tmp_path)  # after 0 seconds: nothing has ended since
+    until = time.monotonic() + 60
+    with session.noting_time():
+        while not (tmp_path / SPENT).is_file():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert read_state(tmp_path, session.asked, "f").spent == pytest.approx(385.0, abs=5)
+    assert read_state(tmp_path, session.asked, "other data").spent == 0.0
+    (tmp_path / SPENT).write_text("{")
+    assert read_state(tmp_path, session.asked, "f").spent == 0.0
 
 
 @pytest.mark.parametrize("more", [-500.0, 1.0])
@@ -273,7 +291,9 @@ def test_a_fine_tuned_network_follows_its_probe_to_more_rows_and_larger_images_w
     members.add_finetuned(session, Stages(4.0, 16.0, 1, 2))
     assert session.state.chosen["enc+finetune"] == before and not session.state.story, "its probe is as it was"
     session.state.probes = [probe_of(0.8, 128)]
-    session.pool.each = lambda task, arguments: [(step, 0.05, 0.1)] * len(arguments)  # type: ignore[method-assign, assignment]
+    (probe,) = session.runs.seed(Setting(probe_of(0.8, 128).candidate, 0.0), 0, 0.0)
+    finish(session.study, probe, 0.9)
+    session.pool.each = lambda task, arguments, within: [(step, 0.05, 0.1)] * len(arguments)  # type: ignore[method-assign, assignment]
     members.add_finetuned(session, Stages(4.0, 16.0, 1, 2))
     after, (_, sentence) = session.state.chosen["enc+finetune"], session.state.story[-1]
     moved = "goes on" in told

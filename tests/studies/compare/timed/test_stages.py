@@ -19,7 +19,7 @@ from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.comparison import compare, fitting_folds
+from weft.studies.compare.comparison import compare, fitting_folds, measure_speeds
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import members, plan, sizes
 from weft.studies.compare.timed import session as session_module
@@ -29,7 +29,7 @@ from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
 from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.stages import first_runs
-from weft.studies.compare.timed.state import FILE, State, judged_rows, question_of, read_state
+from weft.studies.compare.timed.state import FILE, Setting, State, judged_rows, question_of, read_state
 from weft.studies.compare.trained import fitting_probe, starts
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, run_jobs
@@ -57,6 +57,15 @@ def test_nothing_waits_for_what_can_go_on_later_but_the_others_are_waited_for(tm
     assert gate.patience([baseline]) == pytest.approx(30.0, abs=1.0)
     assert gate.patience([network]) == pytest.approx(370.0, abs=1.0)
     assert gate.patience([baseline, network]) == pytest.approx(370.0, abs=1.0)
+
+
+@pytest.mark.parametrize("total", [20.0, 60.0, 120.0, 900.0, 7200.0])
+def test_runs_under_way_at_the_end_are_left_and_saved_within_five_percent_of_the_time(total: float, tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=1)
+    clock = Clock(total, 0.0, time.perf_counter())
+    clock.before = total - clock.reserve  # nothing is left but the time of the report
+    gate = Gate(clock, lambda job: 10.0)
+    assert 0 < gate.patience(study.jobs) + gate.saving() <= 0.04 * total
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -99,6 +108,9 @@ class Closed:
 
     def patience(self, jobs: object) -> float:
         return 0.0
+
+    def saving(self) -> float:
+        return 5.0
 
 
 def test_what_is_not_admitted_is_left_and_told(tmp_path: Path):
@@ -168,6 +180,24 @@ def test_the_time_of_an_interrupted_session_is_spent(tmp_path: Path, monkeypatch
     with pytest.raises(Interrupted):
         session.run(session.study.jobs, "seed 0")
     assert json.loads((tmp_path / FILE).read_text())["spent"] == pytest.approx(385.0, abs=1.0)
+
+
+def test_speeds_in_use_have_half_of_the_time_that_is_kept_for_the_end(tmp_path: Path):
+    session = under_way(600.0, 1.0, tmp_path)
+    assert session.time_to_measure() == pytest.approx(307.5, abs=1)
+    session.clock.before += 650.0  # runs were late
+    assert session.time_to_measure() == 7.5
+    session.asked = replace(session.asked, time=None)
+    assert session.time_to_measure() is None
+
+
+def test_slow_networks_do_not_make_the_end_late(tmp_path: Path):
+    study, limits, said = make_study(tmp_path, {"mlp": 0.9}, seeds=1), list[float | None](), list[str]()
+    pool: Any = SimpleNamespace(
+        spread=lambda task, paths, within: limits.append(within) or [WeftError("it takes longer than there is time")]
+    )
+    measure_speeds(study, pool, said.append, 7.5)
+    assert limits == [7.5] and said == ["a speed in use is missing: it takes longer than there is time"]
 
 
 def test_as_much_time_is_kept_for_the_last_report_as_the_longest_before_took(
@@ -272,7 +302,7 @@ def timing(answers: list[Any], folder: Path) -> Session:
     candidates = [Candidate("mlp", "mlp", "mlp"), Candidate("gmlp", "gmlp", "gmlp_nano_p4_32")]
     session.learnt, session.study = candidates, replace(session.study, candidates=candidates)
     session.state.paces.clear()
-    session.pool.each = lambda task, arguments: answers  # type: ignore[method-assign]
+    session.pool.each = lambda task, arguments, within: answers  # type: ignore[method-assign]
     return session
 
 
@@ -282,6 +312,28 @@ def test_candidates_that_all_die_while_they_are_timed_end_the_comparison_with_th
     with pytest.raises(WorkFailed, match=r"no candidate .*\(mlp, gmlp\).*SIGILL") as failed:
         members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
     assert failed.value.code == 1
+
+
+def test_what_takes_too_long_to_time_is_ended(tmp_path: Path):
+    session, limits = timing([], tmp_path), list[float | None]()
+    answers = [WeftError("timing a step takes longer than there is time for; give more --time"), (0.01, 0.05, 0.1)]
+    session.pool.each = lambda task, arguments, within: limits.append(within) or answers  # type: ignore[method-assign, assignment, func-returns-value]
+    members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
+    assert limits == [500.0] and session.names == {"gmlp"}
+    assert members.timing_limit(session, first=False) == 200.0
+    session.clock.before += 895.0
+    assert members.timing_limit(session, first=False) == 10.0, "little time is left"
+
+
+def test_where_no_process_has_the_data_open_at_the_end_nothing_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Pool, "warm", lambda pool: [])
+    said: list[str] = []
+    compare(replace(QUESTION, models="mlp", trials=1, seeds=1, baseline=False), tmp_path, "", said.append)
+    assert "mistakes, or speeds in use, stay those of before: there is no time to measure them" in said
+    assert not list(tmp_path.glob("runs/*/inference.json")) and not (tmp_path / "mistakes.json").exists()
+    assert all(result.finished for result in collect(tmp_path).results)
 
 
 def test_candidates_that_are_all_refused_are_bad_input(tmp_path: Path):
@@ -339,10 +391,10 @@ def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeyp
     class Reading:
         threads = 1
 
-        def first(self, task: object, *arguments: Any) -> float:
+        def first(self, task: object, *arguments: Any, within: float | None = None) -> Any:
             if task is tasks.trained_side:
                 return trained_at[arguments[0]]
-            return seconds[arguments[0].transform.img_size]
+            return seconds[arguments[0].transform.img_size], 0.0
 
     def found(rows: int, within: float, start: str = "efficientnet_lite0") -> tuple[int | None, float] | None:
         many = replace(facts(), rows=rows)
@@ -363,14 +415,40 @@ def test_a_probe_in_folds_reads_every_row_or_is_left_out():
     class Reading:
         threads = 1
 
-        def first(self, task: object, *_: object) -> float:
-            return 64 if task is tasks.trained_side else 0.01
+        def first(self, task: object, *_: object, within: float | None = None) -> Any:
+            return 64 if task is tasks.trained_side else (0.01, 0.0)
 
     asked = ComparisonConfig(source="photos", time="15m", reading=ReadingConfig(folds=5))
     many = replace(facts(), rows=720)  # of 1,000, a fifth of which is tested and a tenth of the rest held out
     probe = fitting_probe(asked, many, Reading(), "minilm_l6", within=10.5)  # type: ignore[arg-type]
     assert probe is not None and probe.candidate.share == 1.0 and probe.seconds == pytest.approx(10.0)
     assert fitting_probe(asked, many, Reading(), "minilm_l6", within=9.5) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("folds", "rows", "share"), [(None, 10_000, 0.5), (5, 1000, 1.0)])
+def test_the_time_of_a_probe_has_the_regressions_on_its_features(
+    folds: int | None, rows: int, share: float, tmp_path: Path
+):
+    """Of which every fold makes its own, while features are read once."""
+
+    class Reading:
+        threads = 1
+
+        def first(self, task: object, *_: object, within: float | None = None) -> Any:
+            return 64 if task is tasks.trained_side else (0.01, 0.002)
+
+    reading = ReadingConfig(folds=folds, validation_rows=1000, test_rows=1000)
+    question = ComparisonConfig(source="photos", time="1000s", reading=reading)
+    many, within = replace(facts(), rows=rows), 80.0 if folds is None else 25.0
+    probe = fitting_probe(question, many, Reading(), "minilm_l6", within)  # type: ignore[arg-type]
+    assert probe is not None and probe.candidate.share == pytest.approx(share)
+    assert probe.fitting == pytest.approx(0.002 * share * rows)
+    assert probe.seconds + probe.fitting * (folds or 1) <= within * 1.001
+    session = under_way(900.0, 1.0, tmp_path)
+    session.asked = question
+    session.state.probes, session.runs.folds = [probe], folds or 1
+    jobs = session.runs.seed(Setting(probe.candidate, 0.0), 0, 0.0)
+    assert session.predicted(jobs) == pytest.approx(probe.seconds + probe.fitting * (folds or 1))
 
 
 def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.MonkeyPatch):

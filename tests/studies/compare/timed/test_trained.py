@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from studies.fabricated import facts, make_study
+from studies.fabricated import facts, finish, make_study
 from training.encoders import LENGTH, make_encoder
 from training.runs import sentences
 from weft.data.config import TransformConfig
@@ -24,13 +24,13 @@ from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.progress import unwatched
 from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed import members, plan
-from weft.studies.compare.timed.clock import Clock
+from weft.studies.compare.timed.clock import Clock, Gate
 from weft.studies.compare.timed.full_runs import learning_curve
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.members import embedded
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.session import Session
-from weft.studies.compare.timed.state import State
+from weft.studies.compare.timed.state import Setting, State
 from weft.studies.compare.trained import HEADS, Probe, heads
 from weft.studies.engine import tasks
 from weft.studies.head_comparison import head_configs
@@ -48,7 +48,8 @@ TEXTS = replace(facts(), modality="text")
 def session_of(folder: Path, answer: Any = (1, 2), left: float = 900.0, modality: str = "text") -> Session:
     """A comparison of one network and one probe, whose worker answers what it is asked for."""
 
-    def first(task: object, config: FinetuneConfig, threads: int, encoders: int) -> Any:
+    def first(task: object, config: FinetuneConfig, threads: int, encoders: int, within: float) -> Any:
+        assert within == pytest.approx(left / 4, abs=1), "they have a quarter of the time that is left"
         assert config.start == "encoder" and config.reading.train_fraction == 0.5 and (threads, encoders) == (2, 1)
         if isinstance(answer, Exception):
             raise answer
@@ -84,7 +85,7 @@ def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, sha
         session.add(head)
         session.state.chosen[head.name] = replace(session.usual(head), lr=0.003)
         session.state.paces[session.usual(head).size] = Pace(0.01, 0.05, 0.1)
-    session.pool.each = lambda task, arguments: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
+    session.pool.each = lambda task, arguments, within: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
     members.add_finetuned(session, Stages(1.0, 4.0, 1, 1))
     chosen = [session.state.chosen[head.name] for head in fewer]
     assert {setting.candidate.share for setting in chosen} == {share} and {setting.lr for setting in chosen} == {0.003}
@@ -97,7 +98,7 @@ def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, sha
 def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
     session, asked = session_of(tmp_path), []
     session.pool.settled = True
-    session.pool.first = lambda task, config, *how: asked.append(how) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
+    session.pool.first = lambda task, config, *how, within: asked.append(how) or (1, 2)  # type: ignore[assignment, method-assign, func-returns-value]
     assert len(embedded(session, 0, PROBE)) == 3
     assert asked == [(1, 1)] and "about 60 s" in session.state.story[-1][1]
 
@@ -180,7 +181,51 @@ def test_a_streamed_source_is_not_probed(tmp_path: Path):
     pq.write_table(pa.table({"text": texts, "label": ["r", "b"] * 20}), tmp_path / "train.parquet", row_group_size=8)
     config = RunConfig(source=str(tmp_path), reading=ReadingConfig(stream=True))
     with pytest.raises(WeftError, match=r"is streamed.*raise --memory"):
-        tasks.feature_seconds(config, "encoder", 1)
+        tasks.probe_seconds(config, "encoder", 1)
+
+
+def probing_images(folder: Path, late: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, list[Any]]:
+    """A comparison of images whose probe has not been run yet, and what is run."""
+    session, begun = session_of(folder, modality="image"), list[Any]()
+    session.pool.each = lambda task, arguments, within: [(0.01, 0.05, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
+
+    def run(jobs: list[Any], stage: str, gate: Gate) -> list[Any]:
+        begun.append((jobs, gate))
+        return jobs if late else []
+
+    monkeypatch.setattr(session, "run", run)
+    return session, begun
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_features_that_a_head_starts_from_are_read_by_the_probe_before_steps_are_timed(
+    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, begun = probing_images(tmp_path, late, monkeypatch)
+    members.add_finetuned(session, Stages(100.0, 400.0, 1, 1))
+    ((jobs, gate),) = begun
+    assert [job.candidate for job in jobs] == ["encoder+probe"]
+    assert gate.end == pytest.approx(session.clock.spent() + 1.5 * PROBE.seconds, abs=1), (
+        "and are not waited for longer"
+    )
+    assert ("encoder+finetune" in session.names) is not late
+    told = [sentence for _, sentence in session.state.story]
+    assert told == (
+        ["left out: encoder+finetune: the features that its head starts from take too long; give more --time"]
+        if late
+        else []
+    )
+
+
+def test_features_are_not_read_for_a_head_that_is_drawn_or_once_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, begun = probing_images(tmp_path / "many", True, monkeypatch)
+    session.study = replace(session.study, facts=replace(session.study.facts, rows=50_000))
+    assert members.features_are_there(session, PROBE)
+    session, begun = probing_images(tmp_path / "there", True, monkeypatch)
+    finish(session.study, session.runs.seed(Setting(PROBE.candidate, 0.0), 0, 0.0)[0], 0.9)
+    assert members.features_are_there(session, PROBE) and not begun
 
 
 def test_a_learning_curve_leaves_alone_what_learns_from_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

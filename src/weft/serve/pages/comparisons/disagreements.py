@@ -14,7 +14,7 @@ from weft.disk import brief
 from weft.errors import WeftError
 from weft.serve.pages.comparisons.summaries import Comparison
 from weft.studies.results.error_examples import read_examples
-from weft.studies.results.load import Result
+from weft.studies.results.load import BY_ANSWER, Result
 from weft.studies.statistics.intervals import mcnemar
 from weft.training.config import RunConfig, from_dict
 
@@ -48,7 +48,7 @@ def disagreement(found: Comparison, first: str, second: str, which: str, page: i
     """Of two candidates by their best runs; None where there are no two to set side by side."""
     chosen = found.chosen()
     names = [row["name"] for row in found.summary["rows"] if row["name"] in chosen]
-    if len(names) < 2 or found.summary["metric"] != "accuracy":
+    if len(names) < 2 or found.summary["metric"] not in BY_ANSWER:
         return None
     first = first if first in chosen else names[0]
     second = second if second in chosen and second != first else next(name for name in names if name != first)

@@ -11,7 +11,7 @@ from weft.serve.pages.study_folders import Latest
 from weft.studies.results.error_examples import read_mistakes
 from weft.studies.results.folds import joined
 from weft.studies.results.load import Collection, Result, collect, validation_metric
-from weft.studies.results.summary import summarise
+from weft.studies.results.summary import on_most_rows, summarise
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,14 @@ class Comparison:
         return sum(result.finished for result in self.collection.results)
 
     def chosen(self) -> dict[str, Result]:
-        """Of each candidate the run that is best on the validation split, trained on all rows."""
-        found: dict[str, Result] = {}
-        for result in self.collection.results:
-            if result.finished and result.share == 1 and better(result, found.get(result.candidate)):
-                found[result.candidate] = result
-        return found
-
-
-def better(result: Result, other: Result | None) -> bool:
-    return other is None or validation_metric(result) > validation_metric(other)
+        """Of each candidate the run that is best on the validation split, of those that learnt from most rows: trained
+        networks may have too little time for all."""
+        results = self.collection.results
+        most = {
+            name: on_most_rows([r for r in results if r.candidate == name]) for name in {r.candidate for r in results}
+        }
+        done = {name: [result for result in several if result.finished] for name, several in most.items()}
+        return {name: max(several, key=validation_metric) for name, several in done.items() if several}
 
 
 def comparisons() -> Latest[Comparison]:

@@ -12,6 +12,10 @@ from weft.studies.engine.study import Job
 
 RESERVE, LEAST_RESERVE = 0.015, 3.0  # of the time, and seconds, for mistakes and the report
 LATE = 0.02  # of the time, after which a run that takes longer than predicted is saved and left
+SAVING, MOST_SAVING = (
+    0.015,
+    5.0,
+)  # of the time, and seconds at most, that it has to save: all ends within 5 % of the time
 RECENT = 30  # runs that tell how wrong predictions are
 
 
@@ -67,6 +71,10 @@ class Gate:
         if all(job.candidate in self.later for job in jobs):
             rest = min(rest, self.later_from - spent)
         return max(0.0, rest)
+
+    def saving(self) -> float:
+        """Seconds that a run which is left has to save."""
+        return min(MOST_SAVING, SAVING * self.clock.total)
 
 
 def as_duration(length: float) -> str:

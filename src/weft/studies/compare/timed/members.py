@@ -8,7 +8,7 @@ from typing import Any
 from weft.errors import WeftError, WorkFailed
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import run_config
-from weft.studies.compare.timed.clock import in_words
+from weft.studies.compare.timed.clock import Gate, in_words
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.runs import GROWN
@@ -18,14 +18,17 @@ from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.trained import Probe, finetuned, heads, trained_probes
 from weft.studies.engine import tasks
 from weft.training.config import seconds
+from weft.training.finetuning.config import PROBED_ROWS
 
 PROBING = 0.04  # of the time goes into timing steps, about; after that no further sizes are timed
 TIMING = 0.2  # of the time, after which candidates that have not been timed are left out
+LATEST_TIMING = 0.5  # of the time, after which those are ended that are being timed at first
 LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
 EMBEDDING = 0.25  # of the time that is left may go into the embeddings of a trained network, at most
+FEATURES_LATE = 1.5  # times what they are predicted to take may the features take that a head starts from
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
 
 
@@ -115,6 +118,8 @@ def add_finetuned(session: Session, stages: Stages) -> None:
             continue
         if expected < FINETUNING_STEPS / 2:
             tell_late(session, [whole], f"about {max(1, expected):.0f} steps only; give more --time")
+        elif not features_are_there(session, probe):
+            tell_late(session, [whole], "the features that its head starts from take too long; give more --time")
         else:
             settings.append(as_chosen(session, whole))
     measure_paces(session, settings)
@@ -130,6 +135,22 @@ def add_finetuned(session: Session, stages: Stages) -> None:
         else:
             session.add(setting.candidate)
     session.save()
+
+
+def features_are_there(session: Session, probe: Probe) -> bool:
+    """Whether the head of a fine-tuned image network can start from features that are computed already. Where they are
+    not, the probe that reads them is run now: while steps are timed, nobody would end it."""
+    facts = session.study.facts
+    jobs = session.runs.seed(Setting(probe.candidate, 0.0), 0, 0.0)
+    if facts.modality != "image" or probe.candidate.share * facts.rows > PROBED_ROWS:  # then its head is drawn
+        return True
+    if all(session.study.done(job) for job in jobs):
+        return True
+    beside = [job for several in session.fixed().values() for job in several if job.name not in {j.name for j in jobs}]
+    clock = session.clock
+    end = clock.spent() + FEATURES_LATE * clock.slowness() * session.predicted(jobs)
+    late = session.run([*jobs, *beside], "features", Gate(clock, session.runs.predicted, end))
+    return not {job.name for job in jobs} & {job.name for job in late}
 
 
 def follow(session: Session, setting: Setting, stages: Stages) -> None:
@@ -174,8 +195,10 @@ def embedded(session: Session, number: int, probe: Probe) -> list[Setting]:
         session.tell(f"computing the embeddings of {rows} for {names}: about {in_words(took)}")
         config, probes = run_config(session.asked, finetuned(probe.candidate), 0, facts.rows), session.state.probes
         assert probes is not None
+        threads = session.together * session.pool.threads
+        within = None if session.asked.time is None else EMBEDDING * session.clock.left()
         try:
-            layers = session.pool.first(tasks.embed, config, session.together * session.pool.threads, len(probes))
+            layers = session.pool.first(tasks.embed, config, threads, len(probes), within=within)
         except WeftError as error:
             tell_late(session, wanted, str(error))
             return []
@@ -219,7 +242,8 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
             answers: list[Any] = [WeftError("there is no time to time its steps; give more --time")] * len(these)
         else:
             configs = [run_config(session.asked, wanted[size].candidate, 0, rows) for size in these]
-            answers = session.pool.each(tasks.pace, [(each, session.pool.threads, duration) for each in configs])
+            asked = [(each, session.pool.threads, duration) for each in configs]
+            answers = session.pool.each(tasks.pace, asked, within=timing_limit(session, these[0] in usual))
         for size, answer in zip(these, answers, strict=True):
             name = wanted[size].candidate.name
             if not isinstance(answer, WeftError):
@@ -231,6 +255,15 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
                 trouble[name] = answer
     session.save()
     leave_out(session, trouble)
+
+
+def timing_limit(session: Session, first: bool) -> float | None:
+    """Seconds after which steps that are still being timed are left alone. Before the first networks are timed images
+    are decoded, once for all; before a trained one its head is solved, which takes long where classes are many."""
+    if session.asked.time is None:
+        return None
+    share = LATEST_TIMING if first else TIMING
+    return max(LEAST_TIMING, min(share * session.clock.total, session.clock.left()))
 
 
 def leave_out(session: Session, trouble: dict[str, WeftError]) -> None:

@@ -33,7 +33,7 @@ class Runs:
             reading = replace(whole.labelled.reading, split_seed=self.asked.reading.split_seed + seed, fold=fold)
             found.append(replace(whole, config=replace(whole.labelled, reading=reading), part=f"fold{fold}"))
             shared = setting.candidate.fixed and setting.candidate.start  # features are read once for all folds
-            self.lengths[found[-1].name] = self.predicted(whole) / (self.folds if shared else 1)
+            self.lengths[found[-1].name] = self.predicted(whole, self.folds if shared else 1)
         return found
 
     def fitted(self, setting: Setting) -> Job:
@@ -75,7 +75,7 @@ class Runs:
         self.lengths[job.name] = pace.seconds(length, tested)
         return job
 
-    def predicted(self, job: Job) -> float:
-        """Seconds of a run; 0 where that is not known."""
-        known = {probe.candidate.name: probe.seconds for probe in self.state.probes or []}
+    def predicted(self, job: Job, sharing: int = 1) -> float:
+        """Seconds of a run; 0 where that is not known. Runs that share the features of a probe read them once."""
+        known = {probe.candidate.name: probe.seconds / sharing + probe.fitting for probe in self.state.probes or []}
         return self.lengths.get(job.name, known.get(job.candidate, 0.0))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from weft.errors import WeftError
@@ -17,11 +18,13 @@ from weft.studies.compare.timed.clock import Clock, Gate, in_words
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.runs import Runs
 from weft.studies.compare.timed.sizes import usual_setting
-from weft.studies.compare.timed.state import Setting, State
+from weft.studies.compare.timed.state import Setting, Spent, State
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.training.storage.record import best_validation
 
+NOTED = 5.0  # seconds between notes of the time that is spent
+MEASURING = 0.5  # of the time until the end, or of what is kept for it, for the speeds of networks in use
 MARGIN = 1.6  # of what mistakes and report took before, for the last ones
 Finish = Callable[[Study], None]  # what is measured once runs are there: speeds in use, mistakes
 
@@ -119,6 +122,12 @@ class Session:
         """Whether there is time to draw the report once more than at the end."""
         return self.asked.time is None or self.clock.left() > self.clock.reserve
 
+    def time_to_measure(self) -> float | None:
+        """Seconds that measuring the speeds of networks in use may take: slow ones would make the end late."""
+        if self.asked.time is None:
+            return None
+        return MEASURING * max(self.clock.reserve, self.clock.until_end())
+
     def gate(self) -> Gate:
         """Who decides whether a run ends in time."""
         return Gate(self.clock, self.runs.predicted)
@@ -177,6 +186,24 @@ class Session:
         self.say(f"so far: {', '.join(scores)}; report: {folder / 'report.html'}")
         if self.asked.time is not None:
             self.say(f"{in_words(self.clock.until_end())} left")
+
+    @contextmanager
+    def noting_time(self) -> Iterator[None]:
+        """Note again and again how much time is spent, also while nothing ends that would be kept with it."""
+        ended = threading.Event()
+
+        def note() -> None:
+            while not ended.wait(NOTED):
+                with suppress(OSError, WeftError):  # what is kept after each round tells it too
+                    Spent(self.state.question, self.clock.spent()).save(self.study.folder)
+
+        noting = threading.Thread(target=note, daemon=True)
+        noting.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            noting.join()
 
     def save(self) -> None:
         """Keep what was measured and chosen."""

@@ -1,4 +1,7 @@
-"""What a comparison in a given time has measured and chosen so far, kept in timed.json beside its runs."""
+"""What a comparison in a given time has measured and chosen so far, kept in timed.json beside its runs.
+
+The time that it has taken is noted every few seconds in spent.json as well, for the session after a kill.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from weft.studies.compare.trained import Probe
 from weft.studies.engine.study import read_stored
 from weft.training.config import seconds
 
-FILE = "timed.json"
+FILE, SPENT = "timed.json", "spent.json"
 VALIDATION_ROWS = 1000  # that a run is judged by, at most
 TEST_ROWS, MANY_TEST_ROWS, LONG = 2500, 10_000, 3600.0  # likewise; the second where there are so many seconds
 USUAL = (VALIDATION_ROWS,), (TEST_ROWS, MANY_TEST_ROWS)
@@ -80,6 +83,17 @@ class State:
         write_json(folder / FILE, asdict(self))
 
 
+@dataclass(frozen=True)
+class Spent:
+    """The shape of spent.json: seconds of all sessions on a question."""
+
+    question: str
+    seconds: float
+
+    def save(self, folder: Path) -> None:
+        write_json(folder / SPENT, asdict(self))
+
+
 def question_of(asked: ComparisonConfig, fingerprint: str) -> str:
     """A digest of the data and of all that was asked but how much of it: with more time or seeds it is the same, and
     with the usual number of rows that runs are judged by."""
@@ -93,7 +107,17 @@ def question_of(asked: ComparisonConfig, fingerprint: str) -> str:
 def read_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State:
     """What an earlier session kept of the same question; nothing, where there was none or its file is damaged."""
     found, question = stored(folder), question_of(asked, fingerprint)
-    return found if found.question == question else State(question, folds=asked.reading.folds)
+    if found.question != question:
+        return State(question, folds=asked.reading.folds)
+    return replace(found, spent=max(found.spent, noted(folder, question)))
+
+
+def noted(folder: Path, question: str) -> float:
+    """Seconds that were spent on a question, as they were noted last."""
+    with suppress(Damaged):
+        found = read_stored(folder / SPENT, Spent, "")
+        return found.seconds if found.question == question else 0.0
+    return 0.0
 
 
 def anew(folder: Path, asked: ComparisonConfig, fingerprint: str) -> str:
