@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from torch import nn
 
-from weft.training.run.distributed import Precision
+from weft.training.config import Precision
 from weft.training.run.rehearsal import try_format
 
 

@@ -174,6 +174,10 @@ class DurationConfig:
             seconds(self.time)
 
 
+Precision = Literal["float32", "bf16", "fp16"]
+AskedPrecision = Literal["auto", "float32", "bf16", "fp16"]
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ExecutionConfig:
     """Where and how it is computed and reported; changes results by float rounding at most."""
@@ -186,7 +190,7 @@ class ExecutionConfig:
     """Processes or threads that prepare batches; by default the loader chooses. Never changes a batch."""
     threads: Count | None = None
     """Threads of the machine to use, over all processes; by default every core."""
-    precision: Literal["auto", "float32", "bf16", "fp16"] = "auto"
+    precision: AskedPrecision = "auto"
     """Number format of the forward pass; auto uses bf16 or fp16 only where the probe finds it faster."""
     compile: bool | None = None
     """torch.compile; by default where the saving expected exceeds the time it takes, both measured."""

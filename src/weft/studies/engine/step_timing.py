@@ -13,35 +13,48 @@ import numpy as np
 import torch
 
 from weft.studies.engine.data_facts import data_of
+from weft.training.config import Precision
 from weft.training.loop.display import Silent
-from weft.training.run import lifecycle, probe
+from weft.training.run import lifecycle, probe, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import join
 from weft.training.run.inputs import open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.storage.run_folder import RunFolder
 
+WORTH = 1.1  # times as fast as float32 must a narrower format be, to be worth its rounding
+FORMAT_SECONDS = 20.0  # to find out whether one works, once a machine
 MEASURE_SECONDS = 0.6  # of steps for a choice of schedule: enough for a ratio within some percent
 
 
 def step_seconds(config: AnyConfig, threads: int) -> float:
     """Mean seconds of a training step on so many threads, measured for a moment; nothing is kept."""
     with trial_run(config, threads) as run:
-        return median_step(run, MEASURE_SECONDS)
+        return median_step(run, MEASURE_SECONDS, run.plan.precision)
 
 
 def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float, float]:
     """Seconds of a training step and of an evaluation on the validation split, measured for a `duration`."""
     with trial_run(config, threads) as run:
-        return median_step(run, duration), batch_seconds(run) * len(run.validation or ())
+        return median_step(run, duration, run.plan.precision), batch_seconds(run) * len(run.validation or ())
 
 
-def pace(config: AnyConfig, threads: int, duration: float) -> tuple[float, float, float]:
-    """Seconds of a training step, and of evaluations on the validation and on the test split."""
+def pace(
+    config: AnyConfig, threads: int, duration: float, narrow: tuple[Precision, ...] = ()
+) -> tuple[float, float, float, Precision]:
+    """Seconds of a training step, and of evaluations on the validation and on the test split, in the format in which a
+    step is fastest: float32, or one of the narrow ones that work here."""
     with trial_run(config, threads) as run:
-        step, each = median_step(run, duration), batch_seconds(run, duration)
+        steps = {run.plan.precision: median_step(run, duration, run.plan.precision)}
+        for precision in narrow:
+            answer = rehearsal.try_format(precision, "cpu", net=run.core, within=FORMAT_SECONDS)
+            if answer.works and answer.ratio < 1:
+                steps[precision] = median_step(run, duration, precision)
+        best = min(steps, key=lambda precision: steps[precision] * (1 if precision == "float32" else WORTH))
+        run.team.use(best)
+        each = batch_seconds(run, duration)
         tested = -(-len(data_of(config)[0].splits["test"]) // config.optimisation.batch)
-        return step, each * len(run.validation or ()), each * tested
+        return steps[best], each * len(run.validation or ()), each * tested, best
 
 
 def memory_needed(config: AnyConfig, threads: int) -> int:
@@ -68,11 +81,11 @@ def trial_run(config: AnyConfig, threads: int) -> Iterator[Run]:
         yield run
 
 
-def median_step(run: Run, duration: float) -> float:
+def median_step(run: Run, duration: float, precision: Precision) -> float:
     """Median over groups of steps, so that a moment's disturbance does not count; where two steps take as long, the
     second one."""
     started = time.perf_counter()
-    times = [probe.mean_step(run, run.plan.precision, steps=1, skipped=1)]
+    times = [probe.mean_step(run, precision, steps=1, skipped=1)]
     while (left := started + duration - time.perf_counter()) > 0:
-        times.append(probe.mean_step(run, run.plan.precision, steps=4, skipped=1, within=left))
+        times.append(probe.mean_step(run, precision, steps=4, skipped=1, within=left))
     return float(np.median(times[1:] or times))

@@ -12,12 +12,13 @@ import os
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from weft.errors import WeftError
+from weft.training.config import Precision
 from weft.training.run.narrow import autocast
 
 AUTOCAST = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -228,8 +229,6 @@ def join(device: str, strategy: str) -> Distributed:
 
 
 # ---- Loss scaling for fp16, whose smallest number is 6e-8: the loss is multiplied, its gradients divided again
-
-Precision = Literal["float32", "bf16", "fp16"]
 
 START, INTERVAL = 2.0**16, 2000  # GradScaler's
 

@@ -21,7 +21,7 @@ from weft.data.batch.loader import Batch
 from weft.data.open.splits import spread
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
-from weft.training.config import seconds, to_dict
+from weft.training.config import Precision, seconds, to_dict
 from weft.training.finetuning.config import RATE_SHARE, FinetuneConfig
 from weft.training.loop.events import outputs_of, save
 from weft.training.loop.loop import update
@@ -32,7 +32,7 @@ from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run import memory, rehearsal
 from weft.training.run.context import Run
-from weft.training.run.distributed import Precision, scaling_for
+from weft.training.run.distributed import scaling_for
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan, nearest, steps_asked, warmup_steps
 from weft.training.run.settings import fitting

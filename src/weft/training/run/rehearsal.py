@@ -32,7 +32,8 @@ from weft import machine
 from weft.data.read.cache import Cache, digest
 from weft.disk import Damaged, read_object, validated, write_json
 from weft.errors import WeftError
-from weft.training.run.distributed import AUTOCAST, Precision
+from weft.training.config import Precision
+from weft.training.run.distributed import AUTOCAST
 from weft.training.run.narrow import autocast
 
 if TYPE_CHECKING:

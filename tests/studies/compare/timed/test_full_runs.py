@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from studies.compare.timed.midway import under_way
+from studies.compare.timed.midway import FAST, under_way
 from studies.fabricated import facts, finish
 from weft.errors import WeftError, WorkFailed
 from weft.studies.compare.candidates import Candidate
@@ -25,7 +25,8 @@ from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.timed.trials import choose_settings
 from weft.studies.engine import step_timing, tasks
 from weft.studies.engine.study import Job
-from weft.training.config import OptimisationConfig
+from weft.training.config import OptimisationConfig, RunConfig
+from weft.training.run import rehearsal
 
 BASELINE = Candidate("hog+logistic", "hog+logistic", "classical")
 
@@ -225,8 +226,8 @@ def test_timing_ends_with_the_step_that_takes_it_beyond_its_time(
 
     monkeypatch.setattr(step_timing.probe, "mean_step", mean_step)
     monkeypatch.setattr(step_timing.time, "perf_counter", lambda: now[0])
-    run: Any = SimpleNamespace(plan=SimpleNamespace(precision="float32"))
-    assert step_timing.median_step(run, 1.0) == each and done[0] == pytest.approx(steps, abs=1)
+    assert step_timing.median_step(cast(Any, None), 1.0, "float32") == each
+    assert done[0] == pytest.approx(steps, abs=1)
 
 
 def test_a_candidate_whose_steps_cannot_be_timed_does_not_stop_the_others():
@@ -242,3 +243,50 @@ def test_a_candidate_whose_steps_cannot_be_timed_does_not_stop_the_others():
     assert sizes.speed_of(question, [slow, dead], 1000, pool) == 1000 * 64 / 0.5
     with pytest.raises(WorkFailed, match="its process died"):
         sizes.speed_of(question, [dead], 1000, pool)
+
+
+@pytest.mark.parametrize(
+    ("works", "narrow", "chosen"), [(True, 0.5, "bf16"), (True, 0.95, "float32"), (False, 0.5, "float32")]
+)
+def test_a_network_is_timed_in_the_format_in_which_it_is_faster(
+    works: bool, narrow: float, chosen: str, monkeypatch: pytest.MonkeyPatch
+):
+    """A narrow one must work here and be clearly faster; evaluations are timed in it as well."""
+    steps = {"float32": 1.0, "bf16": narrow}
+    monkeypatch.setattr(step_timing, "median_step", lambda run, duration, precision: steps[precision])
+    monkeypatch.setattr(step_timing.rehearsal, "try_format", lambda *_, **__: rehearsal.Answer(works, ratio=0.6))
+    monkeypatch.setattr(step_timing, "batch_seconds", lambda run, within: 0.1 if run.team.precision == chosen else 9.0)
+    config = RunConfig(source="digits", model="mlp", optimisation=OptimisationConfig(batch_size=64))
+    step, validation, test, precision = step_timing.pace(config, 1, 0.1, ("bf16",))
+    assert (step, precision) == (steps[chosen], chosen) and 0 < validation < test < 9
+    assert step_timing.pace(config, 1, 0.1)[3] == "float32", "none is tried where none is named"
+
+
+def test_a_run_has_the_format_in_which_its_network_was_timed(tmp_path: Path):
+    session = under_way(500.0, 1.0, tmp_path / "study")
+    setting = session.usual(session.study.candidates[0])
+    assert session.runs.trained(setting, 0, 10.0).labelled.execution.precision == "auto"
+    session.state.paces[setting.size] = replace(FAST, precision="bf16")
+    assert session.runs.trained(setting, 0, 10.0).labelled.execution.precision == "bf16"
+    wide = replace(session.asked, execution=replace(session.asked.execution, precision="float32"))
+    session.runs.asked = wide
+    assert session.runs.trained(setting, 0, 10.0).labelled.execution.precision == "float32"
+
+
+@pytest.mark.parametrize(
+    ("task", "precision", "total", "found"),
+    [
+        ("classes", "auto", 900.0, [("bf16",)]),
+        ("regression", "auto", 900.0, []),
+        ("classes", "float32", 900.0, []),
+        ("classes", "auto", 60.0, []),
+    ],
+)
+def test_narrow_formats_are_tried_where_there_is_time_and_nothing_was_asked(
+    task: str, precision: Any, total: float, found: list[tuple[str, ...]], tmp_path: Path
+):
+    session = under_way(500.0, 1.0, tmp_path / "study")
+    session.asked = replace(session.asked, execution=replace(session.asked.execution, precision=precision))
+    session.study = replace(session.study, facts=replace(session.study.facts, task=task))
+    session.clock.total = total
+    assert members.narrow_formats(session) == found

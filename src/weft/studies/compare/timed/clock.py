@@ -12,10 +12,7 @@ from weft.studies.engine.study import Job
 
 RESERVE, LEAST_RESERVE = 0.015, 3.0  # of the time, and seconds, for mistakes and the report
 LATE = 0.02  # of the time, after which a run that takes longer than predicted is saved and left
-SAVING, MOST_SAVING = (
-    0.015,
-    5.0,
-)  # of the time, and seconds at most, that it has to save: all ends within 5 % of the time
+SAVING, MOST_SAVING = 0.015, 5.0  # of the time, and seconds at most, that it has to save: all ends within 5 %
 RECENT = 30  # runs that tell how wrong predictions are
 
 

@@ -23,6 +23,7 @@ from weft.training.finetuning.config import PROBED_ROWS
 PROBING = 0.04  # of the time goes into timing steps, about; after that no further sizes are timed
 TIMING = 0.2  # of the time, after which candidates that have not been timed are left out
 LATEST_TIMING = 0.5  # of the time, after which those are ended that are being timed at first
+NARROW_FROM = 300.0  # seconds of a comparison, from which on networks may be trained in a narrower number format
 LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
@@ -242,7 +243,7 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
             answers: list[Any] = [WeftError("there is no time to time its steps; give more --time")] * len(these)
         else:
             configs = [run_config(session.asked, wanted[size].candidate, 0, rows) for size in these]
-            asked = [(each, session.pool.threads, duration) for each in configs]
+            asked = [(each, session.pool.threads, duration, *narrow_formats(session)) for each in configs]
             answers = session.pool.each(tasks.pace, asked, within=timing_limit(session, these[0] in usual))
         for size, answer in zip(these, answers, strict=True):
             name = wanted[size].candidate.name
@@ -255,6 +256,13 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
                 trouble[name] = answer
     session.save()
     leave_out(session, trouble)
+
+
+def narrow_formats(session: Session) -> list[tuple[str, ...]]:
+    """The argument for number formats to try beside float32: bf16 where it is left open, and time enough to find out
+    whether it works. Predicted numbers would be rounded to eight bits."""
+    left_open = session.asked.execution.precision == "auto" and session.study.facts.task in ("classes", "binary")
+    return [("bf16",)] if left_open and session.clock.total >= NARROW_FROM else []
 
 
 def timing_limit(session: Session, first: bool) -> float | None:

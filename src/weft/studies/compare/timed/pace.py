@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from weft.training.config import Precision
+
 STARTING = 0.6  # seconds of a run before its first step and after its last: data, network, checkpoint, record
 PROBED = 4  # steps that a run times for itself before it begins
 EVALUATING = 0.15  # of a run's training goes into evaluations on the validation split, at most
@@ -21,6 +23,8 @@ class Pace:
     step: float
     validation: float
     test: float
+    precision: Precision = "float32"
+    """number format in which a step is fastest"""
 
     def steps(self, length: float) -> int:
         """Steps in so many seconds of training."""

@@ -12,6 +12,7 @@ from weft.errors import WeftError
 from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
 from weft.studies.compare.timed.clock import as_duration, in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
+from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
 from weft.studies.compare.trained import heads
@@ -202,6 +203,8 @@ def announce(session: Session, stages: Stages) -> None:
     seeds, length = how_many(stages.seeds, "seed"), in_words(stages.full)
     session.tell(f"  then {seeds} of each, {length} of training a run; more while time is left")
     session.tell(f"  steps of a run: {steps_in_words(session, stages)}")
+    if narrow := [each.name for each, pace in zip(session.learnt, session.paces(), strict=True) if is_narrow(pace)]:
+        session.tell(f"  in bf16, which is faster here: {', '.join(narrow)} (--precision float32 for all alike)")
     session.tell(f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(thorough(session))}")
 
 
@@ -209,6 +212,10 @@ def reusable(session: Session) -> str:
     """How many runs of an earlier session there are."""
     finished = sum(1 for _ in session.study.folder.glob("runs/*/record.json"))
     return f"{finished} runs of before can be used again"
+
+
+def is_narrow(pace: Pace) -> bool:
+    return pace.precision != "float32"
 
 
 def steps_in_words(session: Session, stages: Stages) -> str:

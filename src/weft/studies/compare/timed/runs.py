@@ -7,8 +7,10 @@ from dataclasses import replace
 from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.run_configs import run_config, with_fraction
+from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.state import Setting, State
 from weft.studies.engine.study import Job
+from weft.training.config import AskedPrecision
 
 BASELINE_SHARE = 0.12  # of the time may go into the classical baseline, on one worker; else it learns from fewer rows
 LEAST_ROWS = 200  # that it learns from however short the time
@@ -68,12 +70,17 @@ class Runs:
         config = replace(
             config,
             optimisation=replace(config.optimisation, lr=setting.lr),
-            execution=replace(config.execution, eval_every=pace.interval(length)),
+            execution=replace(config.execution, eval_every=pace.interval(length), precision=self.precision(pace)),
             objective=config.objective if tested else replace(config.objective, judged_on="validation"),
         )
         job = Job(setting.candidate.name, with_fraction(config, share), self.fingerprint(setting.candidate))
         self.lengths[job.name] = pace.seconds(length, tested)
         return job
+
+    def precision(self, pace: Pace) -> AskedPrecision:
+        """The format that was asked for, or else the one in which the network was timed."""
+        asked = self.asked.execution.precision
+        return pace.precision if asked == "auto" and pace.precision != "float32" else asked
 
     def predicted(self, job: Job, sharing: int = 1) -> float:
         """Seconds of a run; 0 where that is not known. Runs that share the features of a probe read them once."""
