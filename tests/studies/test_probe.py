@@ -287,3 +287,16 @@ def start_of(folder: Path) -> Path:
     torch.manual_seed(0)
     save_weights(create_model("resnet20_cifar", layers=(1, 1), widths=(8, 16), img_size=8, in_chans=1), folder / "net")
     return folder / "net"
+
+
+def test_a_network_no_better_than_a_guess_is_said_to_be_so(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    from PIL import Image
+
+    for number in range(120):  # noise, whose class nobody can tell
+        path = tmp_path / "noise" / ("rare" if number % 3 else "usual") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(chance.integers(0, 255, (8, 8), dtype=np.uint8)).save(path)
+    said = api.probe(str(start_of(tmp_path)), str(tmp_path / "noise")).recommendation
+    assert said.endswith("where always answering 'rare' has 66.7 %: not shown to be better than that")
+    assert "not shown" not in api.probe(str(start_of(tmp_path)), str(photographs(tmp_path / "clear"))).recommendation

@@ -62,7 +62,7 @@ def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
         rows.append({"name": name, "seconds": time.perf_counter() - started, **row})
     rows.sort(key=standing, reverse=True)
     notes = [*source.notes, *([left] if left else []), *filter(None, known)]
-    recommended = recommendation(rows)
+    recommended = recommendation(rows) + no_better_than_a_guess(rows[0], source)
     for row in rows:
         del row["held"]
     return {
@@ -208,6 +208,17 @@ def recommendation(rows: list[dict[str, Any]]) -> str:
     return (
         f"{best['name']} with {WORDS[best['best']]} does best on the validation split: "
         f"{100 * found['mean']:.1f} % on the test split ({span}){as_good(best, others)}"
+    )
+
+
+def no_better_than_a_guess(best: dict[str, Any], source: Source) -> str:
+    """What to add where the best is not shown to be above always answering the most frequent class."""
+    usual = int(np.bincount(labels(source, "train")).argmax())
+    guess = float(np.mean(labels(source, "test") == usual))
+    if best["classifiers"][best["best"]]["low"] > guess:
+        return ""
+    return (
+        f", where always answering {source.classes[usual]!r} has {100 * guess:.1f} %: not shown to be better than that"
     )
 
 
