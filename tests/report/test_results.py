@@ -12,7 +12,7 @@ import pytest
 from weft.commands.main import dispatch
 from weft.report.results.drawing import KINDS, draw_all, page
 from weft.report.results.tables import front
-from weft.studies.experiments.records import of_table, recipes_record
+from weft.studies.experiments.records import anywhere, of_table, recipes_record
 from weft.training.recipes import evidence
 from weft.training.recipes.evidence import Evidence, SeedRun
 
@@ -107,3 +107,8 @@ def test_the_counts_of_the_published_sizes_are_a_page(tmp_path: Path) -> None:
     text = (tmp_path / "e1.md").read_text()
     assert "| mixer_b16_224 | 12 | 16 | 196 | 768 | 3072 | 384 | 59,880,472 |" in text
     assert "10 of 10 published counts" in text
+
+
+@pytest.mark.parametrize("flag", ["--output /home/me/e8", "--output=/home/me/e8", "--output '/home/me/my e8'"])
+def test_a_kept_command_names_no_folder_of_one_machine(flag: str) -> None:
+    assert anywhere(f"weft study run e8 cifar10 {flag} --steps 500") == "weft study run e8 cifar10 --steps 500"

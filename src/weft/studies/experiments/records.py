@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,13 @@ def keep_record(name: str, scale: str, folder: Path, results: Path) -> Path:
         raise WeftError(f"{name} has no results to keep; those of {', '.join(RECORDED)} have")
     results.mkdir(parents=True, exist_ok=True)
     path = results / f"{folder.name.removesuffix('-cpu')}.json"
-    write_json(path, {"scale": scale, **record})
+    write_json(path, {"scale": scale, **record, "command": anywhere(record.get("command", ""))})
     return path
+
+
+def anywhere(command: str) -> str:
+    """A command without the folder that its results went to, which is one machine's own."""
+    return re.sub(r" --output[ =]('[^']*'|\S+)", "", command)
 
 
 def counts_record(folder: Path) -> dict[str, Any]:
