@@ -26,6 +26,7 @@ from weft.errors import WeftError
 from weft.networks.base.encoder import folder_digest
 from weft.networks.registry import create_model
 from weft.networks.weights.packages import PACKAGES
+from weft.studies.engine.data_facts import data_of
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.layers import layer_numbers, layered_groups
@@ -410,6 +411,8 @@ def test_the_reporting_split_has_no_part_in_choices(stream: bool, encoder: Path,
     assert asked.splits["test"].stored == "dev" and asked.count("test") == 60
     assert asked.splits["test-stored"].stored == "test"
     assert open_source(tmp_path, stream=stream, test_split="test").count("validation") == 60
+    shared, _ = data_of(configure(encoder, source=tmp_path, test_split="dev"))
+    assert shared.splits["test"].stored == "dev", "also where runs of several seeds share what was opened"
 
 
 def test_a_baseline_stands_beside_the_figures_of_the_split_that_is_reported(encoder: Path, tmp_path: Path) -> None:
@@ -492,3 +495,14 @@ def test_a_name_that_pip_brings_can_be_started_from(tmp_path: Path, monkeypatch:
 def test_a_start_that_is_nowhere_names_what_pip_brings() -> None:
     with pytest.raises(WeftError, match=r"no file or folder .* that pip brings trained: efficientnet_lite0, minilm_l6"):
         read_start("efficientnet_lite9")
+
+
+def test_the_split_asked_for_is_never_learnt_from(tmp_path: Path) -> None:
+    """Where nothing is called train, another one serves for learning, and that is said."""
+    table = pa.table({"text": [f"film {row}" for row in range(60)], "label": ["good", "bad"] * 30})
+    for name in ("validation", "test"):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    for asked, learnt in (("test", "validation"), ("validation", "test")):
+        source = open_source(tmp_path, test_split=asked)
+        assert source.splits["test"].stored == asked
+        assert f"there is no training split; '{learnt}' serves as one" in source.notes

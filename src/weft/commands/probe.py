@@ -12,7 +12,6 @@ from tyro.conf import OmitArgPrefixes, Positional, arg, configure
 
 from weft.disk import claim, mark, require_output, write_bytes
 from weft.errors import WeftError
-from weft.networks.weights.packages import PACKAGES
 from weft.studies.probe.config import ProbeConfig
 from weft.training.storage.run_folder import name_for
 
@@ -45,6 +44,8 @@ def run(arguments: Arguments) -> int:
     """Print the table and write the page."""
     if len(arguments.words) < 2:
         raise WeftError("say what to probe, and on what: weft probe START … SOURCE")
+    from weft.networks.weights.packages import PACKAGES
+
     *starts, source = arguments.words
     if source in PACKAGES and not Path(source).exists():
         raise WeftError(f"the source goes last, and {source} is a trained network: weft probe START … SOURCE")

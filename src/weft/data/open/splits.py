@@ -229,14 +229,18 @@ def assign(names: Iterable[str], labelled: Iterable[str], asked: str | None = No
 
 def _assign_around(test: str, names: list[str], labelled: set[str]) -> Roles:
     """The same where the test split is given."""
-    train = _first(names, labelled, "train", "all") or _first(names, labelled, "")
-    there = [name for name in names if name in labelled and name != train]
+    learnt = _first(names, labelled, "train", "all")
+    rest = [name for name in names if name != test]
+    there = [name for name in names if name in labelled and name != learnt and len(labelled) > 1]
+    train = learnt or _first(rest, labelled, "test") or _first(rest, labelled, "")
     if train is None or test not in there:
         known = f"there are {', '.join(there)}" if there else "there are none beside it; leave out --test-split"
         raise WeftError(f"no labelled split {test!r} to report on; {known}")
-    validation = None if test.lower().startswith(CHOOSING) else _first(there, labelled, *CHOOSING)
+    notes = () if learnt else (f"there is no training split; {train!r} serves as one",)
+    chosen = _first([name for name in rest if name != train], labelled, *CHOOSING)
+    validation = None if test.lower().startswith(CHOOSING) else chosen
     others = tuple(name for name in names if name not in {train, validation, test})
-    return Roles(train, validation, test, others, ())
+    return Roles(train, validation, test, others, notes)
 
 
 def _first(names: list[str], labelled: set[str], *starts: str) -> str | None:

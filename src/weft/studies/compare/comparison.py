@@ -70,7 +70,7 @@ def compare(
         if not by_time or pool.warm():
             measure_speeds(study, pool, say, session.time_to_measure() if session else None)
         if by_time and not pool.warm():  # a new process would load torch and open the data first, after the end
-            say("mistakes, or speeds in use, stay those of before: there is no time to measure them")
+            say("mistakes, or speeds in use, are not measured now: no process is ready for it in time")
             return
         try:
             keep_mistakes(study, pool)

@@ -32,15 +32,15 @@ KEPT = 4  # a corpus and some tasks, or a source at two lengths
 
 
 @lru_cache(maxsize=KEPT)
-def source_of(source: str, reading: ReadingConfig) -> Source:
-    """A source alone, for runs that bring their own transform."""
-    return read_source(RunConfig(source=source, reading=reading))
+def source_of(source: str, reading: ReadingConfig, test_split: str | None = None) -> Source:
+    """A source alone, for runs that bring their own transform; `test_split` as in fine-tuning."""
+    return read_source(FinetuneConfig(source=source, reading=reading, test_split=test_split))
 
 
 @lru_cache(maxsize=KEPT)
-def opened(source: str, reading: ReadingConfig, transform: TransformConfig) -> Opened:
+def opened(source: str, reading: ReadingConfig, transform: TransformConfig, test_split: str | None = None) -> Opened:
     """A source and its fitted transform."""
-    found = source_of(source, reading)
+    found = source_of(source, reading, test_split)
     return found, fit(found, transform)
 
 
@@ -72,7 +72,7 @@ def data_of(config: AnyConfig) -> Any:
     if isinstance(config, PretrainConfig):
         return corpus_of(config.source, config.reading, config.transform)
     if isinstance(config, FinetuneConfig) or trained_start(config.model):  # which bring their own transform
-        return source_of(config.source, config.reading), None
+        return source_of(config.source, config.reading, config.reported_on), None
     return opened(config.source, config.reading, config.transform)
 
 
@@ -106,7 +106,7 @@ def facts_of_corpus(config: PretrainConfig) -> Facts:
 
 def facts_of_labelled(config: RunConfig) -> Facts:
     """What candidates must know of a source with targets."""
-    source, transform = opened(config.source, config.reading, config.transform)
+    source, transform = opened(config.source, config.reading, config.transform, config.reported_on)
     if source.task == "none":
         raise WeftError(f"{source.name} has no targets, so there is nothing to compare on; name them with --target")
     shape: dict[str, Any]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from weft.studies.engine.data_facts import data_of
-from weft.training.config import Precision
+from weft.training.config import AskedPrecision, Precision
 from weft.training.loop.display import Silent
 from weft.training.run import lifecycle, probe, rehearsal
 from weft.training.run.context import Run
@@ -41,9 +41,10 @@ def run_seconds(config: AnyConfig, threads: int, duration: float) -> tuple[float
 
 def pace(
     config: AnyConfig, threads: int, duration: float, narrow: tuple[Precision, ...] = ()
-) -> tuple[float, float, float, Precision]:
-    """Seconds of a training step, and of evaluations on the validation and on the test split, in the format in which a
-    step is fastest: float32, or one of the narrow ones that work here."""
+) -> tuple[float, float, float, AskedPrecision, float]:
+    """Seconds of a training step, and of evaluations on the validation and on the test split; the format in which a
+    step is fastest, float32 or one of the narrow ones that work here (auto, if none was to be tried); and the seconds
+    of evaluating validation once more in float32, in which final figures are."""
     with trial_run(config, threads) as run:
         steps = {run.plan.precision: median_step(run, duration, run.plan.precision)}
         for precision in narrow:
@@ -52,9 +53,14 @@ def pace(
                 steps[precision] = median_step(run, duration, precision)
         best = min(steps, key=lambda precision: steps[precision] * (1 if precision == "float32" else WORTH))
         run.team.use(best)
-        each = batch_seconds(run, duration)
+        each = final = batch_seconds(run, duration)
+        if best != "float32":
+            run.team.use("float32")
+            final = batch_seconds(run, duration)
+        chosen = len(run.validation or ())
         tested = -(-len(data_of(config)[0].splits["test"]) // config.optimisation.batch)
-        return steps[best], each * len(run.validation or ()), each * tested, best
+        again = final * chosen if best != "float32" else 0.0
+        return steps[best], each * chosen, final * tested, best if narrow else "auto", again
 
 
 def memory_needed(config: AnyConfig, threads: int) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
 from weft.studies.compare.candidates import Facts
-from weft.training.config import Precision, RunConfig
+from weft.training.config import AskedPrecision, Precision, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.plan import Plan
@@ -53,9 +53,8 @@ def memory_needed(config: AnyConfig, threads: int) -> int:
 
 def pace(
     config: AnyConfig, threads: int, duration: float, narrow: tuple[Precision, ...] = ()
-) -> tuple[float, float, float, Precision]:
-    """Seconds of a training step, and of evaluations on the validation and on the test split, in the format in which a
-    step is fastest: float32, or one of the narrow ones."""
+) -> tuple[float, float, float, AskedPrecision, float]:
+    """What a `Pace` is made of, in float32 or in a narrow format in which a step is faster."""
     from weft.studies.engine import step_timing
 
     return step_timing.pace(config, threads, duration, narrow)

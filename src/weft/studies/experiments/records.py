@@ -29,7 +29,9 @@ def keep_record(name: str, scale: str, folder: Path, results: Path) -> Path:
         raise WeftError(f"{name} has no results to keep; those of {', '.join(RECORDED)} have")
     results.mkdir(parents=True, exist_ok=True)
     path = results / f"{folder.name.removesuffix('-cpu')}.json"
-    write_json(path, {"scale": scale, **record, "command": anywhere(record.get("command", ""))})
+    if "command" in record:
+        record["command"] = anywhere(record["command"])
+    write_json(path, {"scale": scale, **record})
     return path
 
 

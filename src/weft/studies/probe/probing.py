@@ -62,7 +62,7 @@ def probe(config: ProbeConfig, say: Say = print) -> dict[str, Any]:
         rows.append({"name": name, "seconds": time.perf_counter() - started, **row})
     rows.sort(key=standing, reverse=True)
     notes = [*source.notes, *([left] if left else []), *filter(None, known)]
-    recommended = recommendation(rows) + no_better_than_a_guess(rows[0], source)
+    recommended = recommendation(rows, no_better_than_a_guess(rows[0], source))
     for row in rows:
         del row["held"]
     return {
@@ -200,14 +200,14 @@ def logistic(x: Split, targets: Split, classes: int) -> Tried:
 CLASSIFIERS: dict[str, Classifier] = {"logistic": logistic, "ridge": ridge, "neighbours": neighbours}  # longest first
 
 
-def recommendation(rows: list[dict[str, Any]]) -> str:
+def recommendation(rows: list[dict[str, Any]], guess: str = "") -> str:
     """The network that the validation split prefers, with its figure on the test split, and what may be as good."""
     best, *others = rows
     found = best["classifiers"][best["best"]]
     span = f"{100 * found['low']:.1f}…{100 * found['high']:.1f} %"
     return (
         f"{best['name']} with {WORDS[best['best']]} does best on the validation split: "
-        f"{100 * found['mean']:.1f} % on the test split ({span}){as_good(best, others)}"
+        f"{100 * found['mean']:.1f} % on the test split ({span}){guess}{as_good(best, others)}"
     )
 
 

@@ -255,11 +255,14 @@ def test_a_network_is_timed_in_the_format_in_which_it_is_faster(
     steps = {"float32": 1.0, "bf16": narrow}
     monkeypatch.setattr(step_timing, "median_step", lambda run, duration, precision: steps[precision])
     monkeypatch.setattr(step_timing.rehearsal, "try_format", lambda *_, **__: rehearsal.Answer(works, ratio=0.6))
-    monkeypatch.setattr(step_timing, "batch_seconds", lambda run, within: 0.1 if run.team.precision == chosen else 9.0)
+    monkeypatch.setattr(step_timing, "batch_seconds", lambda run, _: 0.1 if run.team.precision == "bf16" else 1.0)
     config = RunConfig(source="digits", model="mlp", optimisation=OptimisationConfig(batch_size=64))
-    step, validation, test, precision = step_timing.pace(config, 1, 0.1, ("bf16",))
-    assert (step, precision) == (steps[chosen], chosen) and 0 < validation < test < 9
-    assert step_timing.pace(config, 1, 0.1)[3] == "float32", "none is tried where none is named"
+    step, validation, test, precision, again = step_timing.pace(config, 1, 0.1, ("bf16",))
+    assert (step, precision) == (steps[chosen], chosen)
+    per_batch = {"bf16": 0.1, "float32": 1.0}
+    assert validation == pytest.approx(3 * per_batch[chosen]) and test == pytest.approx(6.0)
+    assert again == pytest.approx(3.0 if chosen == "bf16" else 0.0), "what is reported is computed in float32"
+    assert step_timing.pace(config, 1, 0.1)[3] == "auto", "none is tried where none is named"
 
 
 def test_a_run_has_the_format_in_which_its_network_was_timed(tmp_path: Path):

@@ -126,15 +126,22 @@ def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
             return True
 
         def patience(self, jobs: object) -> float:
-            return 0.3
+            return wait
 
-    said: list[str] = []
+        def saving(self) -> float:
+            return 60.0
+
+    wait, said = 0.3, list[str]()
     study = compare(asked(models="mlp", seeds=1, baseline=False, steps=2), tmp_path, "", said.append)
     longer = replace(study.jobs[0].config, duration=replace(study.jobs[0].config.duration, steps=10**7))
     study = replace(study, jobs=[replace(study.jobs[0], config=longer)])
     with Pool(1) as pool:
         assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
-    assert "time is up: mlp saved on the way" in said[-1] and not study.done(study.jobs[0])
+        assert said[-1] == "time is up: mlp ended, and kept up to the last checkpoint", "while torch is being loaded"
+        pool.first(tasks.look, longer)
+        wait = 8.0
+        assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
+    assert said[-1] == "time is up: mlp saved on the way" and not study.done(study.jobs[0])
 
 
 @pytest.mark.parametrize(
@@ -331,7 +338,7 @@ def test_where_no_process_has_the_data_open_at_the_end_nothing_is_measured(
     monkeypatch.setattr(Pool, "warm", lambda pool: [])
     said: list[str] = []
     compare(replace(QUESTION, models="mlp", trials=1, seeds=1, baseline=False), tmp_path, "", said.append)
-    assert "mistakes, or speeds in use, stay those of before: there is no time to measure them" in said
+    assert "mistakes, or speeds in use, are not measured now: no process is ready for it in time" in said
     assert not list(tmp_path.glob("runs/*/inference.json")) and not (tmp_path / "mistakes.json").exists()
     assert all(result.finished for result in collect(tmp_path).results)
 

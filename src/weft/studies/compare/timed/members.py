@@ -147,11 +147,9 @@ def features_are_there(session: Session, probe: Probe) -> bool:
         return True
     if all(session.study.done(job) for job in jobs):
         return True
-    beside = [job for several in session.fixed().values() for job in several if job.name not in {j.name for j in jobs}]
     clock = session.clock
     end = clock.spent() + FEATURES_LATE * clock.slowness() * session.predicted(jobs)
-    late = session.run([*jobs, *beside], "features", Gate(clock, session.runs.predicted, end))
-    return not {job.name for job in jobs} & {job.name for job in late}
+    return not session.run(jobs, "features", Gate(clock, session.runs.predicted, end))
 
 
 def follow(session: Session, setting: Setting, stages: Stages) -> None:
@@ -262,7 +260,8 @@ def narrow_formats(session: Session) -> list[tuple[str, ...]]:
     """The argument for number formats to try beside float32: bf16 where it is left open, and time enough to find out
     whether it works. Predicted numbers would be rounded to eight bits."""
     left_open = session.asked.execution.precision == "auto" and session.study.facts.task in ("classes", "binary")
-    return [("bf16",)] if left_open and session.clock.total >= NARROW_FROM else []
+    alike = not session.pool.settled or bool(session.pool.processor)  # what works on one machine works on all
+    return [("bf16",)] if left_open and alike and session.clock.total >= NARROW_FROM else []
 
 
 def timing_limit(session: Session, first: bool) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from weft.training.config import Precision
+from weft.training.config import AskedPrecision
 
 STARTING = 0.6  # seconds of a run before its first step and after its last: data, network, checkpoint, record
 PROBED = 4  # steps that a run times for itself before it begins
@@ -23,8 +23,10 @@ class Pace:
     step: float
     validation: float
     test: float
-    precision: Precision = "float32"
-    """number format in which a step is fastest"""
+    precision: AskedPrecision = "auto"
+    """number format in which a step is fastest; auto where none was tried"""
+    again: float = 0.0
+    """seconds of evaluating validation in float32 after training in a narrower format"""
 
     def steps(self, length: float) -> int:
         """Steps in so many seconds of training."""
@@ -42,5 +44,5 @@ class Pace:
     def seconds(self, length: float, tested: bool = True) -> float:
         """Seconds of a whole run that trains for `length`, with or without the test split."""
         training = (self.steps(length) + PROBED) * self.step
-        judging = self.evaluations(length) * self.validation + (self.test if tested else 0.0)
+        judging = self.evaluations(length) * self.validation + self.again + (self.test if tested else 0.0)
         return STARTING + training + judging

@@ -215,7 +215,7 @@ def reusable(session: Session) -> str:
 
 
 def is_narrow(pace: Pace) -> bool:
-    return pace.precision != "float32"
+    return pace.precision not in ("auto", "float32")
 
 
 def steps_in_words(session: Session, stages: Stages) -> str:

@@ -80,7 +80,7 @@ class Runs:
     def precision(self, pace: Pace) -> AskedPrecision:
         """The format that was asked for, or else the one in which the network was timed."""
         asked = self.asked.execution.precision
-        return pace.precision if asked == "auto" and pace.precision != "float32" else asked
+        return pace.precision if asked == "auto" else asked
 
     def predicted(self, job: Job, sharing: int = 1) -> float:
         """Seconds of a run; 0 where that is not known. Runs that share the features of a probe read them once."""
