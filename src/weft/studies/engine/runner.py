@@ -249,10 +249,8 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
             under_way = [job for job, _ in busy.values()]
             ready = pool.ready(busy, admission.patience([*under_way, *waiting]) if admission else None)
             if not ready:
-                silent = save_all(busy, admission.saving() if admission else SAVING)
-                saved = [job.candidate for worker, (job, _) in busy.items() if worker not in silent]
-                say(left_in_words(saved, [busy[worker][0].candidate for worker in silent]))
-                for worker in silent:
+                say(f"time is up: {', '.join(job.candidate for job in under_way)} saved on the way")
+                for worker in save_all(busy, admission.saving() if admission else SAVING):
                     worker.join(0.0)
                     pool.replace(worker)
                 return [*left, *under_way, *waiting]
@@ -325,13 +323,6 @@ def failed(study: Study, job: Job, reason: str, cause: str) -> End:
     """Write down why a run has no record."""
     study.record_failure(job, reason)
     return End(f"failed: {reason} (see {study.log(job)})", cause)
-
-
-def left_in_words(saved: list[str], ended: list[str]) -> str:
-    """What became of the runs that were under way when the time was up."""
-    told = [f"{', '.join(saved)} saved on the way"] if saved else []
-    told += [f"{', '.join(ended)} ended, and kept up to the last checkpoint"] if ended else []
-    return f"time is up: {'; '.join(told)}"
 
 
 def save_all(busy: Iterable[Worker], patience: float = SAVING) -> list[Worker]:

@@ -126,22 +126,15 @@ def test_a_run_that_takes_too_long_is_saved_and_left(tmp_path: Path):
             return True
 
         def patience(self, jobs: object) -> float:
-            return wait
+            return 0.3
 
-        def saving(self) -> float:
-            return 60.0
-
-    wait, said = 0.3, list[str]()
+    said: list[str] = []
     study = compare(asked(models="mlp", seeds=1, baseline=False, steps=2), tmp_path, "", said.append)
     longer = replace(study.jobs[0].config, duration=replace(study.jobs[0].config.duration, steps=10**7))
     study = replace(study, jobs=[replace(study.jobs[0], config=longer)])
     with Pool(1) as pool:
         assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
-        assert said[-1] == "time is up: mlp ended, and kept up to the last checkpoint", "while torch is being loaded"
-        pool.first(tasks.look, longer)
-        wait = 8.0
-        assert run_jobs(study, pool, study.jobs, said.append, Impatient()) == study.jobs
-    assert said[-1] == "time is up: mlp saved on the way" and not study.done(study.jobs[0])
+    assert "time is up: mlp saved on the way" in said[-1] and not study.done(study.jobs[0])
 
 
 @pytest.mark.parametrize(
