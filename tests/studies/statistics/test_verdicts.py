@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft.studies.statistics.rows import Rows
-from weft.studies.statistics.verdicts import JudgedCandidate, answer, apart, questions, recommend
+from weft.studies.statistics.verdicts import JudgedCandidate, answer, apart, questions, recommend, shown_worse
 
 
 def candidate(
@@ -160,6 +160,18 @@ def test_nothing_is_advised_that_is_shown_to_be_worse_than_another():
     assert recommend(candidates).startswith("Use resnet:")
 
 
+def test_a_candidate_far_behind_is_not_advised_because_its_seeds_scatter():
+    """Three seeds that are 8 points apart show nothing against 21 pairs, and 25 points below the best is no advice."""
+    rng = np.random.default_rng(0)
+    scattered = np.stack([(rng.random(1000) < share).astype(float) for share in (0.63, 0.71, 0.79)])
+    others = [candidate(f"other{number}", "hybrid", 0.90, 3, cost=5.0) for number in range(5)]
+    steady = candidate("rcnn", "convolution", 0.966, 3, cost=2.0)
+    candidates = [steady, JudgedCandidate("mixer", "mlp", scattered, 0.7, cost=1.0), *others]
+    assert "mixer" not in shown_worse(candidates)
+    said = recommend(candidates)
+    assert said.startswith("Use rcnn: it leads by more than a standard error; ") and "mixer" in said
+
+
 def test_advice_does_not_contradict_a_verdict_that_is_corrected_over_fewer_questions():
     """Two questions, 21 pairs: what the verdict shows to be worse is not advised as the cheapest of equals."""
     shares = {"one": 0.958, "two": 0.957, "three": 0.957, "four": 0.956, "five": 0.956}
@@ -174,8 +186,9 @@ def test_advice_does_not_contradict_a_verdict_that_is_corrected_over_fewer_quest
     verdicts = answer(candidates, "points", "none")
     (convolution,) = (verdict for verdict in verdicts if verdict.question == "convolution")
     assert convolution.shown and convolution.second == "mlp"
-    assert recommend(candidates).startswith("Use mlp"), "all pairs show nothing of it"
+    assert "mlp" not in shown_worse(candidates), "all pairs show nothing of it"
     assert not recommend(candidates, verdicts).startswith("Use mlp")
+    assert "mlp" not in recommend(candidates, verdicts).split("Use ")[1].split(".")[0]
 
 
 def test_the_only_one_that_learnt_is_advised_and_nothing_else_is():

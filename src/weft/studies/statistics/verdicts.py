@@ -166,7 +166,8 @@ def of_two(shown: bool, change: str) -> str:
 def recommend(
     candidates: list[JudgedCandidate], verdicts: Iterable[Verdict] = (), guessing: Collection[str] = ()
 ) -> str:
-    """Which candidate to use: the cheapest of those that no other is shown to be better than, here or in a verdict.
+    """Which candidate to use: the cheapest of those that no other is shown to be better than, here or in a verdict, or
+    leads by more than a standard error: what seeds scatter most is shown least, and is no better for it.
 
     Those of `guessing`, whose answers are no better than a guess in some run, are compared but never advised.
     """
@@ -184,25 +185,42 @@ def recommend(
             f"{'was' if len(longer) == 1 else 'were'} trained for another length; compare them at equal length first."
         )
     worse = shown_worse(candidates) | losers(candidates, verdicts)
-    equal = [candidate for candidate in able if candidate.name not in worse]
-    if not equal:
+    standing = [candidate for candidate in able if candidate.name not in worse]
+    if not standing:
         learnt = " that is better than a guess in all of its runs" if guessing else ""
         return f"No recommendation: each candidate{learnt} is shown to be worse than another."
-    return advised(equal, able, bool(guessing)) + caution(candidates)
+    return advised(standing, able, bool(guessing)) + caution(candidates)
 
 
-def advised(equal: list[JudgedCandidate], able: list[JudgedCandidate], guessing: bool) -> str:
-    """The cheapest of `equal`, which none is shown to be better than, and why; `able` are all that may be advised."""
-    cheapest = min(equal, key=lambda candidate: candidate.cost)
+def advised(standing: list[JudgedCandidate], able: list[JudgedCandidate], guessing: bool) -> str:
+    """The cheapest of the best of `standing`, which none is shown to be better than, and why; `able` are all that may
+    be advised."""
+    close = [candidate for candidate in standing if not any(leads(other, candidate) for other in standing)]
+    cheapest = min(close, key=lambda candidate: candidate.cost)
     if len(able) == 1:
         return f"Use {cheapest.name}: the only candidate that is better than a guess in all of its runs."
-    if len(equal) == 1:
+    if len(standing) == 1:
         among = (
             "of the candidates that are better than a guess in all runs, the only one" if guessing else "the only one"
         )
         return f"Use {cheapest.name}: {among} that none is shown to be better than."
-    rest = ", ".join(sorted(candidate.name for candidate in equal if candidate is not cheapest))
-    return f"Use {cheapest.name}: the cheapest of the candidates that none is shown to be better than ({rest})."
+    behind = names(candidate for candidate in standing if candidate not in close)
+    verb = "is" if len(standing) - len(close) == 1 else "are"
+    rest = f"; {behind} {verb} further behind, though not shown to be worse" if behind else ""
+    if len(close) == 1:
+        return f"Use {cheapest.name}: it leads by more than a standard error{rest}."
+    others = names(candidate for candidate in close if candidate is not cheapest)
+    return f"Use {cheapest.name}: the cheapest of those at the top, within a standard error ({others}){rest}."
+
+
+def leads(first: JudgedCandidate, second: JudgedCandidate) -> bool:
+    """Whether one is ahead of another by more than the standard error of their difference."""
+    estimate = apart(first, second)
+    return first is not second and estimate.mean > estimate.error
+
+
+def names(candidates: Iterable[JudgedCandidate]) -> str:
+    return ", ".join(sorted(candidate.name for candidate in candidates))
 
 
 def caution(candidates: list[JudgedCandidate]) -> str:
