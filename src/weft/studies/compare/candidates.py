@@ -76,6 +76,7 @@ class Candidate:
     count: dict[str, int] = field(default_factory=dict)  # parameters and multiply-adds, by formula
     start: str = ""  # the trained network that it starts from, or whose features it reads
     img_size: int | None = None  # where it is not the comparison's
+    max_length: int | None = None  # of texts in tokens, likewise
     share: float = 1.0  # of the training rows that it learns from
     weights: str = ""  # digest of those that it starts from: others make another run
     layers: tuple[int, ...] = ()  # of `start`, which stays as it is, where it reads their embeddings of texts

@@ -49,7 +49,8 @@ def run_config(
 def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: int) -> RunConfig:
     """The configuration of a candidate that starts from a trained network: a probe, all of it fine-tuned, or a network
     on its embeddings."""
-    transform = TransformConfig(img_size=candidate.img_size, max_length=asked.transform.max_length)
+    length = candidate.max_length or asked.transform.max_length
+    transform = TransformConfig(img_size=candidate.img_size, max_length=length)
     reading = replace(asked.reading, train_fraction=candidate.share)
     if candidate.fixed:
         return RunConfig(

@@ -24,7 +24,8 @@ from weft.training.embeddings.heads import HEADS as ON_EMBEDDINGS
 from weft.training.finetuning.lineage import learnt_record, refuse_other_cut
 
 SMALLER = (160, 128, 96)  # px that images are given at where there is no time for the side of the network's training
-ENOUGH = 10_000  # training rows that should fit before images are enlarged further
+SHORTER = (128, 64)  # tokens that texts are cut at where there is no time for all that the network reads
+ENOUGH, ENOUGH_TEXTS = 10_000, 2_000  # training rows that should fit before images are enlarged, texts longer
 HEADS = {name: ON_EMBEDDINGS[name] for name in ("gmlp", "tmlp", "amlp")}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
 HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
@@ -95,20 +96,22 @@ def trained_here(asked: ComparisonConfig, facts: Facts) -> list[str]:
 
 
 def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:
-    """The probe at the largest image side at which enough rows can be read, or at the smallest as many as can be."""
+    """The probe on the largest images, or longest texts, at which enough rows can be read, or on as many of the smallest
+    as can be."""
     reading = asked.reading
     judged, least = min(facts.rows, (reading.validation_rows or 0) + (reading.test_rows or 0)), min(LEAST, facts.rows)
     if reading.folds is not None:  # which together read every row once, so that to leave some out would spare nothing
         judged, least = beside_training(facts.rows, reading.folds, reading.val_fraction), facts.rows
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
-    for side in sides(asked, facts, pool, start):
-        probe = replace(probe, img_size=side)
+    text = facts.modality == "text"
+    for extent in lengths(asked) if text else sides(asked, facts, pool, start):
+        probe = replace(probe, max_length=extent) if text else replace(probe, img_size=extent)
         config = run_config(asked, probe, 0, facts.rows)
         limit = None if asked.time is None else max(LEAST_TRYING, within)  # so slow on a few rows is too slow for all
         each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, within=limit)
         rows = int((within - judged * each) / (each + fitting * (reading.folds or 1)))  # every fold has its own fits
-        if rows >= min(facts.rows, ENOUGH):
+        if rows >= min(facts.rows, ENOUGH_TEXTS if text else ENOUGH):
             break
     if rows < least:
         return None
@@ -128,6 +131,11 @@ def sides(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str) -> tupl
         return (asked.transform.img_size,)
     own: int = pool.first(tasks.trained_side, start)
     return (own, *(side for side in SMALLER if side < own))
+
+
+def lengths(asked: ComparisonConfig) -> tuple[int | None, ...]:
+    """Tokens that texts may be cut at, best first: what suits them or is asked for, then less."""
+    return (None,) if asked.transform.max_length is not None else (None, *SHORTER)
 
 
 def group_of_start(start: str) -> Group:

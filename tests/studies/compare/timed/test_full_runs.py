@@ -16,6 +16,7 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import full_runs as stage
 from weft.studies.compare.timed import members, sizes, trials
+from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.full_runs import fixed_in_time, keep_fitted
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.plan import early_fixed, room_in
@@ -89,7 +90,7 @@ def test_a_learning_curve_has_the_planned_seeds_and_loses_no_more_than_what_was_
     session.state.chosen = {"mlp": session.usual(one)}
     asked_for: list[tuple[int, float]] = []
 
-    def run(session: Session, jobs: list[Job], stage: str) -> list[Job]:
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
         found = [(job.seed, job.config.reading.train_fraction) for job in jobs]
         asked_for.extend(found)
         return [job for job, point in zip(jobs, found, strict=True) if point in ((1, 1.0), (0, 0.1))]
@@ -109,7 +110,7 @@ def test_further_seeds_come_after_the_planned_curve_each_with_its_own(tmp_path: 
     session.asked = replace(session.asked, learning_curve=True)
     session.state.chosen = {"mlp": session.usual(one)}
 
-    def run(session: Session, jobs: list[Job], stage: str) -> list[Job]:
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
         asked_for.extend((job.seed, job.config.reading.train_fraction) for job in jobs)
         return []
 
@@ -126,6 +127,15 @@ def test_further_seeds_come_after_the_planned_curve_each_with_its_own(tmp_path: 
 # ---- further seeds, and trials
 
 
+def ending(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+    """Runs that are all there at once."""
+    for job in jobs:
+        finish(session.study, job, 0.8)
+        if gate is not None:
+            gate.ended(job, 1.0)
+    return []
+
+
 @pytest.mark.parametrize(("left", "reports"), [(900.0, 3), (10.0, 1)])
 def test_the_report_is_drawn_anew_after_every_seed_while_there_is_time(
     left: float, reports: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -133,13 +143,53 @@ def test_the_report_is_drawn_anew_after_every_seed_while_there_is_time(
     session, drawn = under_way(left, 1.0, tmp_path), list[str]()
     session.state.chosen = {"mlp": session.usual(session.learnt[0])}
     monkeypatch.setattr(stage, "MOST_SEEDS", 3)
-    monkeypatch.setattr(Session, "run", lambda session, jobs, stage: [])
+    monkeypatch.setattr(Session, "run", ending)
     monkeypatch.setattr(Session, "show_so_far", lambda session: drawn.append(session.study.budget))
     measured: list[str] = []
     session.finish = lambda study: measured.append(study.budget)
     stage.full_runs(session, Stages(0.25, 1.0, 1, 1))
     assert len(session.study.jobs) == 3 and len(drawn) == reports
     assert measured == drawn[:1] * (left > 15.0), "speeds in use are measured with the first full runs, not at the end"
+
+
+def test_no_worker_waits_for_the_end_of_a_seed_after_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, calls = under_way(900.0, 1.0, tmp_path), list[list[int]]()
+    session.state.chosen = {"mlp": session.usual(session.learnt[0])}
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        calls.append([job.seed for job in jobs])
+        return ending(session, jobs, stage, gate)
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 6)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session: None)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
+    assert calls == [[0], [1, 2, 3, 4, 5]]
+
+
+def test_once_a_run_has_no_time_no_later_seed_is_begun_and_its_own_is_shown_as_far_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = under_way(900.0, 1.0, tmp_path)
+    session.state.chosen = {"mlp": session.usual(session.learnt[0])}
+    monkeypatch.setattr(Session, "show_so_far", lambda session: None)
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        left = []
+        for job in jobs:
+            if gate is not None and job.seed == 2:
+                monkeypatch.setattr(gate.clock, "left", lambda: 0.0)
+            if gate is not None and not gate.admits(job):
+                monkeypatch.setattr(gate.clock, "left", lambda: 900.0)
+                left.append(job)
+            else:
+                ending(session, [job], stage, gate)
+        return left
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 5)
+    monkeypatch.setattr(Session, "run", run)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
+    assert [job.seed for job in session.study.jobs] == [0, 1]
 
 
 @pytest.mark.parametrize("first", [0.0625, 4.0])
@@ -150,7 +200,7 @@ def test_settings_are_tried_for_a_quarter_of_a_run_however_short_the_first_runs_
     one = replace(session.learnt[0], count={"params": 50_000, "macs": 50_000})
     session.learnt, session.study = [one], replace(session.study, candidates=[one], jobs=[])
     monkeypatch.setattr(sizes, "other_sizes", lambda *_: [])
-    monkeypatch.setattr(Session, "run", lambda session, jobs, stage: [])
+    monkeypatch.setattr(Session, "run", lambda session, jobs, stage, gate=None: [])
     choose_settings(session, Stages(first, 16.0, 3, 2), [one])
     usual = session.usual(one).lr
     rates = [job.config.optimisation.lr for job in session.study.trials]

@@ -409,6 +409,29 @@ def test_a_probe_has_the_largest_images_of_which_enough_rows_can_be_read(monkeyp
     assert found(rows=3000, within=130.0, start="own_run") == (64, 1.0)  # no larger than it was trained at
 
 
+def test_a_probe_has_the_longest_texts_of_which_enough_rows_can_be_read():
+    seconds = {None: 0.06, 128: 0.03, 64: 0.015}
+
+    class Reading:
+        threads = 1
+
+        def first(self, task: object, *arguments: Any, within: float | None = None) -> Any:
+            return seconds[arguments[0].transform.max_length], 0.0
+
+    def found(within: float, **transform: Any) -> tuple[int | None, float] | None:
+        many = replace(facts(), modality="text", rows=20_000)
+        question = ComparisonConfig(source="reviews", time="15m", transform=TransformConfig(**transform))
+        question = judged_rows(question, Path("nowhere"))
+        probe = fitting_probe(question, many, Reading(), "minilm_l6", within)  # type: ignore[arg-type]
+        return probe and (probe.candidate.max_length, round(probe.candidate.share, 2))
+
+    assert found(within=360.0) == (None, 0.12)
+    assert found(within=180.0) == (128, 0.12)
+    assert found(within=140.0) == (64, 0.29)
+    assert found(within=50.0) is None
+    assert found(within=140.0, max_length=128) == (None, 0.06), "a length that was asked for is kept"
+
+
 def test_a_probe_in_folds_reads_every_row_or_is_left_out():
     """Each fold learns from others, so that to leave rows out would spare nothing."""
 

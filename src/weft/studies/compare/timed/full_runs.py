@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import SHARES
+from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.plan import MOST_LATE
 from weft.studies.compare.timed.session import Session
@@ -24,40 +25,147 @@ def full_runs(session: Session, stages: Stages) -> None:
     """The settings that won, seed by seed, and their learning curves; then further seeds of all, at last of those that
     fit."""
     chosen = {name: setting for name, setting in session.state.chosen.items() if name in session.names}
-    candidates = [chosen[c.name].candidate if c.name in chosen else c for c in session.study.candidates]
-    fixed, done, parts = session.fixed(), list[Job](), list[Job]()
-    for seed in range(stages.seeds if session.asked.amount is not None else MOST_SEEDS):
-        jobs = [
-            job for setting in in_order(session, chosen, seed) for job in session.runs.seed(setting, seed, stages.full)
-        ]
-        if seed >= stages.seeds and not any(session.admits(job) for job in jobs):
+    board = Board(session, stages, chosen)
+    if not board.begin():
+        return
+    most, seed = stages.seeds if session.asked.amount is not None else MOST_SEEDS, 1
+    while seed < most and not board.full:
+        jobs = at_once(board, seed, most)
+        if seed >= stages.seeds and not any(session.admits(job) for job in jobs[seed]):
             break
-        beside = [job for job in joined(fixed) if not session.study.done(job)] if seed == 0 else []
+        together = [job for several in jobs.values() for job in several]
+        undone = [job for job in together if not session.study.done(job)]
+        gate = SeedGate(session.clock, session.runs.predicted, board=board, jobs=jobs)
+        left = session.run(together, in_words(jobs), gate)
+        board.end(jobs, left, fresh=len(left) < len(undone))
+        if session.asked.learning_curve:
+            board.add_curve(range(seed, max(jobs) + 1))
+        seed = max(jobs) + 1
+
+
+def at_once(board: Board, first: int, most: int) -> dict[int, list[Job]]:
+    """The runs of the seeds from `first` on that follow each other without a pause, a worker that is done with one
+    beginning the next: those that there is time for, and one more. A learning curve comes after the seeds of the plan,
+    and after each further one."""
+    session, stages = board.session, board.stages
+    curve, time = session.asked.learning_curve, session.clock.left() * session.workers
+    found: dict[int, list[Job]] = {}
+    for seed in range(first, most):
+        found[seed] = board.jobs_of(seed)
+        time -= session.predicted(found[seed]) * session.clock.slowness()
+        if session.asked.time is None or (curve and seed >= stages.seeds - 1) or time < 0:
+            break
+    return found
+
+
+def in_words(jobs: Collection[int]) -> str:
+    first, last = min(jobs), max(jobs)
+    return f"seed {first}" if first == last else f"seeds {first} to {last}"
+
+
+@dataclass
+class Board:
+    """The leaderboard of full runs, which grows by a seed whenever all runs of it are there."""
+
+    session: Session
+    stages: Stages
+    chosen: dict[str, Setting]
+    done: list[Job] = field(default_factory=list)
+    fixed: Fixed = field(default_factory=dict)
+    parts: list[Job] = field(default_factory=list)
+    """runs on parts of the rows"""
+    told: set[int] = field(default_factory=set)
+    """seeds that are on it"""
+    full: bool = False
+    """whether there is no time for more"""
+
+    def jobs_of(self, seed: int) -> list[Job]:
+        settings = in_order(self.session, self.chosen, seed)
+        return [job for setting in settings for job in self.session.runs.seed(setting, seed, self.stages.full)]
+
+    def begin(self) -> bool:
+        """The first seed, with what no seed changes; whether there is a leaderboard of full runs then."""
+        session, jobs = self.session, self.jobs_of(0)
+        fixed = session.fixed()
+        beside = [job for job in joined(fixed) if not session.study.done(job)]
         undone = [*beside, *(job for job in jobs if not session.study.done(job))]
-        left = session.run([*beside, *jobs], f"seed {seed}")
+        left = session.run([*beside, *jobs], "seed 0")
         late = {job.candidate for job in left}
-        done += [job for job in jobs if job.candidate not in late]
-        if seed == 0:
-            fixed = fixed_in_time(session, fixed, late)
-            candidates = without_late(session, candidates, late & chosen.keys(), len(chosen))
-            if not candidates:
-                stay_short(session, stages, fixed)
-                return
-            candidates = as_fitted(session, candidates, fixed)
-        session.study = replace(session.study, candidates=candidates)
-        if not late & chosen.keys():
-            session.tell(f"seed {seed}: a full run of every candidate is there")
-        session.lead(done + joined(fixed) + parts, stages.full)
-        if len(left) < len(undone) and (seed < stages.seeds or session.has_time()):
-            if seed == 0 and session.has_time():  # speeds of networks that are slow in use take their time
+        candidates = [self.chosen[c.name].candidate if c.name in self.chosen else c for c in session.study.candidates]
+        self.fixed = fixed_in_time(session, fixed, late)
+        candidates = without_late(session, candidates, late & self.chosen.keys(), len(self.chosen))
+        if not candidates:
+            stay_short(session, self.stages, self.fixed)
+            return False
+        session.study = replace(session.study, candidates=as_fitted(session, candidates, self.fixed))
+        self.add(0, jobs, late)
+        if len(left) < len(undone):
+            if session.has_time():  # speeds of networks that are slow in use take their time
                 session.finish(session.study)
             session.show_so_far()
-        last = bool(late & chosen.keys())
         if session.asked.learning_curve:
-            there = {c.name: chosen[c.name] for c in candidates if c.name in chosen}
-            parts += learning_curve(session, stages, there, seeds_of_curve(stages, seed, last))
-        if last:
-            break
+            self.add_curve(range(1))
+        return not self.full
+
+    def add(self, seed: int, jobs: list[Job], late: Collection[str] = ()) -> None:
+        """Put the runs of a seed on it, less those of candidates that are late."""
+        self.told.add(seed)
+        self.done += [job for job in jobs if job.candidate not in late]
+        if late & self.chosen.keys():
+            self.full = True
+        else:
+            self.session.tell(f"seed {seed}: a full run of every candidate is there")
+        self.session.lead(self.done + joined(self.fixed) + self.parts, self.stages.full)
+
+    def end(self, jobs: dict[int, list[Job]], left: list[Job], fresh: bool) -> None:
+        """Put on it what is there of the seeds that are not, the runs that were `left` being late; the report is drawn
+        anew if runs are `fresh`."""
+        names, added = {job.name for job in left}, False
+        for seed, several in jobs.items():
+            if seed in self.told:
+                continue
+            late = {job.candidate for job in several if job.name in names}
+            if len(late) == len(self.chosen):
+                self.full = True
+                break
+            self.add(seed, several, late)
+            added = True
+            if self.full:
+                break
+        if added and fresh and (min(jobs) < self.stages.seeds or self.session.has_time()):
+            self.session.show_so_far()
+
+    def add_curve(self, seeds: range) -> None:
+        """Runs on parts of the rows, those whose turn it is after the full runs of `seeds`."""
+        there = {c.name: self.chosen[c.name] for c in self.session.study.candidates if c.name in self.chosen}
+        wanted = [each for seed in seeds for each in seeds_of_curve(self.stages, seed, self.full)]
+        self.parts += learning_curve(self.session, self.stages, there, sorted(set(wanted)))
+
+
+@dataclass
+class SeedGate(Gate):
+    """Lets runs of several seeds begin one after the other, and has each seed shown once all of it is there."""
+
+    board: Board = field(kw_only=True)
+    jobs: dict[int, list[Job]] = field(kw_only=True)
+    refused: float = math.inf
+    """the first seed that there was no time for all of: none after it is begun"""
+
+    def admits(self, job: Job) -> bool:
+        if job.seed <= self.refused and super().admits(job):
+            return True
+        self.refused = min(self.refused, job.seed)
+        return False
+
+    def ended(self, job: Job, took: float) -> None:
+        super().ended(job, took)
+        study, board = self.board.session.study, self.board
+        for seed in sorted(self.jobs.keys() - board.told):
+            if not all(study.done(each) or study.failure(each).is_file() for each in self.jobs[seed]):
+                break
+            board.add(seed, self.jobs[seed])
+            if seed < board.stages.seeds or board.session.has_time():
+                board.session.show_so_far()
 
 
 def joined(fixed: Fixed) -> list[Job]:
@@ -157,9 +265,12 @@ def part_of(job: Job) -> tuple[str, int, float]:
 
 
 def in_order(session: Session, chosen: dict[str, Setting], seed: int) -> list[Setting]:
-    """For the seeds that were planned all alike; later ones begin with the candidates that lead on validation."""
+    """Of the first seed those that take longest come first: trained networks, which have features to read, then the
+    heaviest; later ones begin with the candidates that lead on validation."""
     if seed == 0:
-        return sorted(chosen.values(), key=lambda setting: -setting.candidate.count.get("macs", 0))
+        return sorted(
+            chosen.values(), key=lambda s: (not s.candidate.start, -s.candidate.count.get("macs", 0), s.candidate.name)
+        )
     scores: dict[str, list[float]] = {name: [] for name in chosen}
     for job in session.study.jobs:
         if job.candidate in scores:

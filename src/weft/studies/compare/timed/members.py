@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -59,8 +60,9 @@ def add_probes(session: Session) -> None:
 
 
 def learns_from(session: Session, candidate: Candidate) -> str:
-    """The rows that a trained network is given, and their image side, in words."""
+    """The rows that a trained network is given, and their image side or length, in words."""
     side = f", images at {candidate.img_size} px" if candidate.img_size else ""
+    side = f", texts cut at {candidate.max_length} tokens" if candidate.max_length else side
     return f"{round(candidate.share * session.study.facts.rows):,} training rows{side}"
 
 
@@ -76,9 +78,14 @@ def take_in(session: Session, probe: Probe) -> None:
 
 
 def is_more(probe: Candidate, before: Candidate) -> bool:
-    """Whether a probe is worth to be fitted again: at a larger image side, or from many more rows."""
-    side, known = probe.img_size or 0, before.img_size or 0
+    """Whether a probe is worth to be fitted again: on larger images, longer texts, or many more rows."""
+    side, known = extent(probe), extent(before)
     return side > known or (side == known and probe.share >= GROWN * before.share)
+
+
+def extent(candidate: Candidate) -> float:
+    """How large the images, or how long the texts are that a trained network reads."""
+    return candidate.img_size or candidate.max_length or math.inf
 
 
 def forget_changed(session: Session) -> bool:
@@ -163,9 +170,9 @@ def follow(session: Session, setting: Setting, stages: Stages) -> None:
 
 
 def is_there(session: Session, candidate: Candidate) -> bool:
-    """Whether a network is trained already, on as many rows and images as large."""
+    """Whether a network is trained already, on as many rows, and images as large or texts as long."""
     known = {each.name: each for each in session.learnt}.get(candidate.name)
-    return known is not None and (known.share, known.img_size) == (candidate.share, candidate.img_size)
+    return known is not None and (known.share, extent(known)) == (candidate.share, extent(candidate))
 
 
 def as_chosen(session: Session, candidate: Candidate) -> Setting:

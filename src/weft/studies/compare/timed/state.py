@@ -38,7 +38,7 @@ class Setting:
         """What decides how long its steps take; the same after it was stored."""
         candidate = self.candidate
         trained = f" {candidate.start} {candidate.weights} {candidate.share:g}" if candidate.start else ""
-        side = f" {candidate.img_size}" if candidate.img_size else ""
+        side = f" {candidate.img_size or candidate.max_length}" if candidate.img_size or candidate.max_length else ""
         return f"{candidate.model} {json.dumps(candidate.network)}{trained}{side}"
 
 

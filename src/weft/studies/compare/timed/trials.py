@@ -95,5 +95,6 @@ def tell_choice(session: Session, stages: Stages, candidates: list[Candidate]) -
 def in_words(setting: Setting) -> str:
     candidate = setting.candidate
     side = f", {candidate.img_size} px" if candidate.img_size else ""
+    side = f", texts of {candidate.max_length} tokens" if candidate.max_length else side
     size = f" with {candidate.count['params']:,} parameters" if candidate.count else ""  # a trained network has its own
     return f"at {setting.lr:g}{size}{side}"
