@@ -96,8 +96,8 @@ def trained_here(asked: ComparisonConfig, facts: Facts) -> list[str]:
 
 
 def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str, within: float) -> Probe | None:
-    """The probe on the largest images, or longest texts, at which enough rows can be read, or on as many of the smallest
-    as can be."""
+    """The probe on the largest images, or longest texts, of which enough rows can be read, or on as many small
+    ones as can be."""
     reading = asked.reading
     judged, least = min(facts.rows, (reading.validation_rows or 0) + (reading.test_rows or 0)), min(LEAST, facts.rows)
     if reading.folds is not None:  # which together read every row once, so that to leave some out would spare nothing

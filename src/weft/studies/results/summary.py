@@ -41,7 +41,7 @@ from weft.studies.statistics.rows import Rows
 from weft.studies.statistics.settling import Pace, settling
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
 from weft.terminal import how_many
-from weft.training.config import trained_start
+from weft.training.config import is_fitted, trained_start
 from weft.training.learnt import GUESSING, NOTHING, UNCERTAIN, overfitting, remark
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
@@ -340,7 +340,7 @@ NUMBERS: dict[str, Any] = {
     "seconds": lambda record: record["wall_seconds"],
     "core_seconds": lambda record: core_seconds(record),
     "money": lambda record: record.get("cost"),
-    "steps": lambda record: record.get("steps"),
+    "steps": lambda record: None if is_fitted(record["config"]["model"]) else record.get("steps"),
     "accuracy": lambda record: record["metrics"].get("accuracy"),
     "balanced_accuracy": lambda record: record["metrics"].get("balanced_accuracy"),
     "macro_f1": lambda record: record["metrics"].get("macro_f1"),
