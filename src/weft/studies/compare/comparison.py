@@ -336,7 +336,8 @@ def measure_speeds(study: Study, pool: Pool, say: Say, within: float | None = No
 
 
 class Overhead:
-    """How much of a session's time went beyond its training loops: start-up, probes, measuring, idle workers."""
+    """How much of a session's time went into training loops, how much into testing what they made, and so how much
+    beyond: start-up, probes, measuring, idle workers."""
 
     def __init__(self, folder: Path, began: float | None = None) -> None:
         self.folder = folder
@@ -347,10 +348,13 @@ class Overhead:
         """The share in words; nothing where no run was trained from beginning to end this time."""
         wall = time.perf_counter() - self.started
         new = [path.parent for path in self.folder.glob("runs/*/record.json") if path.parent not in self.before]
-        training = sum(float((RunFolder(path).record() or {}).get("wall_seconds", 0.0)) for path in new)
+        records = [RunFolder(path).record() or {} for path in new]
+        training, testing = (
+            sum(float(record.get(name, 0.0)) for record in records) for name in ("wall_seconds", "testing_seconds")
+        )
         if training <= 0:
             return ""
         beside = f" × {workers} side by side" if workers > 1 else ""
-        share = min(1.0, training / wall / workers)
+        share, tested = (min(1.0, each / wall / workers) for each in (training, testing))
         runs = how_many(len(new), "run")
-        return f"{share:.0%} of {wall:.0f} s{beside} went into training: {training:.0f} s in {runs}"
+        return f"{share:.0%} of {wall:.0f} s{beside} went into training ({runs}), {tested:.0%} into testing"

@@ -333,7 +333,7 @@ def finish(
 
     The classical `baseline` comes last: nothing of the run waits for it, nor is its memory the run's.
     """
-    best = progress.best.weights or None
+    began, best = time.perf_counter(), progress.best.weights or None
     run.team.use("float32")  # what is reported is what the stored weights do wherever they are loaded
     with weights_of(run.core, best):
         chosen_on = progress.best.answers
@@ -349,6 +349,7 @@ def finish(
         **({} if learnt is None else {"learnt": learnt.as_dict(), "beats_constant_guess": learnt.learnt}),
         "metric": run.objective.metric,
         "metrics": inputs.measure(outputs, targets),
+        "testing_seconds": time.perf_counter() - began,
         "source": inputs.described(),
         "parameters": sum(p.numel() for p in run.core.parameters()),
         "multiply_adds": inputs.macs,

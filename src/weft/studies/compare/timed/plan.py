@@ -174,7 +174,8 @@ def shortened(session: Session, stages: Stages) -> Stages:
 def changed(session: Session, before: Stages, after: Stages) -> Stages:
     """Keep and tell what had to be changed."""
     if after != before:
-        settings = f", {after.settings} settings" if after.settings > 1 else ""
+        settings = f", {after.settings} settings" if after.settings > 1 else ", usual settings alone"
+        settings = settings if before.settings > 1 else ""
         seeds = how_many(after.seeds, "seed")
         session.tell(f"less time is left than was planned for: {seeds} of {in_words(after.full)} each{settings}")
         session.state.stages = after
