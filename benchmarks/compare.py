@@ -1,5 +1,7 @@
 """How long comparisons and reports take: `python benchmarks/compare.py [--quick]`.
 
+    python benchmarks/compare.py --against CHECKOUT [--rounds 3]   # digits alone, in turns with another commit's
+
 Prints the table of benchmarks/RESULTS.md: wall time of `weft compare` on the embedded sources with start-up, its
 overhead over the sum of its training steps, and time and size of a report of 200 runs × 1,000 points.
 """
@@ -13,15 +15,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 
-def comparison(source: str, folder: Path) -> tuple[float, float, int]:
+def comparison(source: str, folder: Path, checkout: Path | None = None) -> tuple[float, float, int]:
     """Wall seconds of the command, seconds inside training loops, and runs side by side."""
     started = time.perf_counter()
     command = [sys.executable, "-m", "weft", "compare", source, "--output", str(folder)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    place = os.environ | ({"PYTHONPATH": str((checkout / "src").resolve())} if checkout else {})
+    said = subprocess.run(command, check=True, capture_output=True, text=True, env=place).stdout
     wall = time.perf_counter() - started
     records = [json.loads(path.read_text()) for path in folder.glob("runs/*/record.json")]
     side_by_side = (os.cpu_count() or 1) if "side by side (" in said else 1
@@ -39,7 +43,25 @@ def report(folder: Path) -> tuple[float, int]:
     return time.perf_counter() - started, (folder / "report.html").stat().st_size
 
 
+def against(other: Path, rounds: int) -> None:
+    """The digits here and with the code of another checkout, in turns: medians of wall time, and their ratio."""
+    places = {"here": Path(__file__).parents[1], "there": other}
+    walls: dict[str, list[float]] = {name: [] for name in places}
+    for turn in range(rounds):
+        for name in sorted(places, reverse=turn % 2 == 1):
+            with tempfile.TemporaryDirectory() as scratch:
+                wall, steps, beside = comparison("digits", Path(scratch) / "out", places[name])
+            walls[name].append(wall)
+            print(f"{name}: {wall:.1f} s, {wall * beside / steps - 1:.0%} beyond training loops", flush=True)
+    here, there = median(walls["here"]), median(walls["there"])
+    print(f"medians of {rounds}: {here:.1f} s here, {there:.1f} s there, ratio {here / there:.2f}")
+
+
 def main() -> None:
+    if "--against" in sys.argv:
+        rounds = int(sys.argv[sys.argv.index("--rounds") + 1]) if "--rounds" in sys.argv else 3
+        against(Path(sys.argv[sys.argv.index("--against") + 1]), rounds)
+        return
     before = os.getloadavg()[0]
     lines = []
     with tempfile.TemporaryDirectory() as scratch:

@@ -4,13 +4,17 @@
     weft study draw                                                # docs/results/compare.md from that record
 
 DATA is a folder with the sets below; Fashion-MNIST is Debian's dataset-fashion-mnist. Without names, all that have no
-record: a set that has one is compared again only if it is named.
+record: a set that has one is compared again only if it is named. On part of the cores, two of them at once perhaps:
+
+    taskset -c 0 python benchmarks/compare_sets.py DATA cifar10 sst2 &
+    taskset -c 1 python benchmarks/compare_sets.py DATA imdb mnli_subset
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -69,12 +73,20 @@ def compare(source: Path, limit: str) -> dict[str, Any]:
         "seconds": round(took, 1),
         "first": first and round(first, 1),
         "processor": summary["environment"].get("processor", ""),
+        "cores": len(os.sched_getaffinity(0)),
+        "overhead": next((note for note in summary["notes"] if "went into training" in note), ""),
         "budget": summary["budget"],
         "metric": summary["metric"],
         "rows": rows,
         "verdicts": [verdict["sentence"] for verdict in summary["verdicts"]],
         "recommendation": summary["recommendation"],
     }
+
+
+def known_sets(file: Path) -> dict[str, Any]:
+    """The sets that have a record."""
+    found: dict[str, Any] = json.loads(file.read_text())["sets"] if file.is_file() else {}
+    return found
 
 
 def main() -> None:
@@ -87,10 +99,10 @@ def main() -> None:
         parser.error(f"there is no set {', '.join(unknown)}; choose from {', '.join(SETS)}")
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "compare.json"
-    known = json.loads(file.read_text())["sets"] if file.is_file() else {}
-    for name in asked.names or [name for name in SETS if name not in known]:
+    for name in asked.names or [name for name in SETS if name not in known_sets(file)]:
         source = Path(FASHION) if name == "fashion_mnist" else asked.data / name
-        known[name] = {"title": SETS[name], **compare(source, asked.time)}
+        found = {"title": SETS[name], **compare(source, asked.time)}
+        known = known_sets(file) | {name: found}  # read again: another process may have added to it
         sets = {key: known[key] for key in SETS if key in known}
         file.write_text(json.dumps({**RECORD, "sets": sets}, indent=1, ensure_ascii=False) + "\n")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.report.results.markdown import Record, plain, score, sentences, table
+from weft.terminal import how_many
 
 TITLES = ["set", "took", "first leaderboard", "the best by score", "of networks from scratch", "classical", "advice"]
 
@@ -13,7 +14,9 @@ def comparisons(record: Record) -> Iterator[str]:
     """What was answered on every set."""
     yield from table(TITLES, (answers(one) for one in record["sets"].values()))
     for one in record["sets"].values():
-        yield from ("", f"## {plain(one['title'])}", "", f"{plain(one['budget'])}; {plain(one['processor'])}.", "")
+        place = f"{plain(one['processor'])}, {how_many(one.get('cores', 2), 'core')}"
+        told = "; ".join([plain(one["budget"]), place, *filter(None, [plain(one.get("overhead", ""))])])
+        yield from ("", f"## {plain(one['title'])}", "", f"{told}.", "")
         titles = ["candidate", "score, 95 % interval", "seeds", "steps", "parameters"]
         yield from table(titles, (candidate(row) for row in one["rows"]))
         yield from ("", *sentences(one, "verdicts", "recommendation"))
@@ -37,8 +40,9 @@ def best(rows: list[Record]) -> str:
 
 
 def candidate(row: Record) -> list[str]:
-    return [row["name"], score(row), str(row["seeds"]), f"{row['steps'] or 0:,.0f}", f"{row['parameters'] or 0:,.0f}"]
+    counts = ["–" if row[name] is None else f"{row[name]:,.0f}" for name in ("steps", "parameters")]
+    return [row["name"], score(row), str(row["seeds"]), *counts]
 
 
 def minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f} min"
+    return f"{int(seconds / 60)}:{int(seconds % 60):02d} min"
