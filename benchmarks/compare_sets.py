@@ -104,7 +104,9 @@ def main() -> None:
         found = {"title": SETS[name], **compare(source, asked.time)}
         known = known_sets(file) | {name: found}  # read again: another process may have added to it
         sets = {key: known[key] for key in SETS if key in known}
-        file.write_text(json.dumps({**RECORD, "sets": sets}, indent=1, ensure_ascii=False) + "\n")
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps({**RECORD, "sets": sets}, indent=1, ensure_ascii=False) + "\n")
+        new.replace(file)
 
 
 if __name__ == "__main__":

@@ -89,8 +89,24 @@ def test_studies_are_listed_and_e1_prints_counts(capsys):
 
 @pytest.mark.parametrize("words", ["compare --help", "tune --help", "study list", "leaderboard --help"])
 def test_help_and_listings_load_no_torch(words: str):
+    runs_without_torch(words)
+
+
+def runs_without_torch(words: str) -> None:
     code = (
         f"import sys; from weft.commands.main import main\ntry: main({words.split()!r})\nexcept SystemExit: pass\n"
         "assert 'torch' not in sys.modules"
     )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_process_that_drives_a_comparison_loads_no_torch(tmp_path: Path):
+    """It would take a second of the time, and as much memory as a worker."""
+    options = "--models mlp,mixer --no-controls --no-baseline --seeds 1 --steps 2"
+    runs_without_torch(f"compare digits {options} --output {tmp_path / 'out'}")
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_a_worker_begins_without_the_compiler_of_torch():
+    code = "import sys, weft.studies.engine.run_one\nassert 'torch._dynamo' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -13,6 +13,7 @@ import pytest
 from studies.fabricated import asked
 from weft.errors import WeftError
 from weft.studies.compare import comparison
+from weft.studies.compare.candidates import make_candidates
 from weft.studies.compare.comparison import plan_comparison
 from weft.studies.compare.run_configs import run_config
 from weft.studies.engine import place, tasks
@@ -54,7 +55,7 @@ def test_a_run_that_takes_its_process_with_it_is_written_down_and_the_others_go_
     question = asked(models="mlp", seeds=2, baseline=False, steps=1000)
     with Pool(1) as pool:
         facts = pool.first(tasks.look, run_config(question, None, 0, 1))
-        candidates = comparison.make_candidates(facts, "mlp", "params", 1e4, False, False)
+        candidates = make_candidates(facts, "mlp", "params", 1e4, False, False)
         study = plan_comparison(question, tmp_path, "", facts, candidates)
         victim = pool.workers[0].process.pid
 

@@ -169,7 +169,7 @@ def test_a_candidate_far_behind_is_not_advised_because_its_seeds_scatter():
     candidates = [steady, JudgedCandidate("mixer", "mlp", scattered, 0.7, cost=1.0), *others]
     assert "mixer" not in shown_worse(candidates)
     said = recommend(candidates)
-    assert said.startswith("Use rcnn: it leads by more than a standard error; ") and "mixer" in said
+    assert said.startswith("Use rcnn: the only one that none leads by more than a standard error; ") and "mixer" in said
 
 
 def test_advice_does_not_contradict_a_verdict_that_is_corrected_over_fewer_questions():

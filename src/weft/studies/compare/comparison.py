@@ -17,7 +17,7 @@ from weft.data.config import EMBEDDED
 from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.imported import is_import_string
-from weft.studies.compare.candidates import Candidate, Facts, make_candidates
+from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
@@ -143,7 +143,9 @@ def prepare(
     pool.threads = max(1, pool.cores // len(pool.workers))
     amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
     match = asked.match if asked.match != "time" else "none" if amount is None else "params"
-    candidates = make_candidates(facts, asked.models, match or "none", amount, asked.controls, asked.baseline, notes)
+    wanted = facts, asked.models, match or "none", amount, asked.controls, asked.baseline
+    candidates, left_out = pool.first(tasks.candidates, *wanted)  # sizes are those of networks, and torch is there
+    notes += left_out
     return Prepared(asked, replace(asked, transform=own), side, replace(facts, notes=notes), candidates)
 
 

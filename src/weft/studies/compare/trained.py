@@ -105,7 +105,7 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
     text = facts.modality == "text"
-    for extent in lengths(asked) if text else sides(asked, facts, pool, start):
+    for extent in lengths(asked, facts) if text else sides(asked, facts, pool, start):
         probe = replace(probe, max_length=extent) if text else replace(probe, img_size=extent)
         config = run_config(asked, probe, 0, facts.rows)
         limit = None if asked.time is None else max(LEAST_TRYING, within)  # so slow on a few rows is too slow for all
@@ -133,9 +133,11 @@ def sides(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str) -> tupl
     return (own, *(side for side in SMALLER if side < own))
 
 
-def lengths(asked: ComparisonConfig) -> tuple[int | None, ...]:
+def lengths(asked: ComparisonConfig, facts: Facts) -> tuple[int | None, ...]:
     """Tokens that texts may be cut at, best first: what suits them or is asked for, then less."""
-    return (None,) if asked.transform.max_length is not None else (None, *SHORTER)
+    if asked.transform.max_length is not None:
+        return (None,)
+    return (None, *(length for length in SHORTER if length < facts.shape["max_length"]))
 
 
 def group_of_start(start: str) -> Group:

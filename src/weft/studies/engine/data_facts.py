@@ -24,7 +24,6 @@ from weft.training.finetuning.sizing import of_weights
 from weft.training.finetuning.start import read_start
 from weft.training.objective import outputs_for
 from weft.training.pretraining.config import PretrainConfig
-from weft.training.pretraining.prepare import open_data as open_corpus_data
 from weft.training.run.inputs import Opened, open_inputs, read_source
 from weft.training.run.kinds import AnyConfig
 
@@ -47,7 +46,9 @@ def opened(source: str, reading: ReadingConfig, transform: TransformConfig, test
 @lru_cache(maxsize=1)
 def corpus_of(source: str, reading: CorpusConfig, transform: TokenizingConfig) -> Any:
     """A corpus and its tokeniser."""
-    return open_corpus_data(PretrainConfig(source=source, reading=reading, transform=transform))
+    from weft.training.pretraining.prepare import open_data  # loads torch's compiler, a second
+
+    return open_data(PretrainConfig(source=source, reading=reading, transform=transform))
 
 
 def natural_side(config: RunConfig) -> int | None:

@@ -212,6 +212,9 @@ class Admission(Protocol):
     def ended(self, job: Job, took: float) -> None:
         """Note the seconds that it took."""
 
+    def meanwhile(self) -> None:
+        """Called whenever all workers are busy that there is something for."""
+
     def patience(self, jobs: list[Job]) -> float:
         """Seconds until runs under way are saved and left, these being all that are not done."""
 
@@ -246,6 +249,8 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
                     busy[worker] = job, time.perf_counter()
             if not busy:  # nothing more was admitted
                 break
+            if admission is not None:
+                admission.meanwhile()
             under_way = [job for job, _ in busy.values()]
             ready = pool.ready(busy, admission.patience([*under_way, *waiting]) if admission else None)
             if not ready:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError
 from weft.networks.config import NetworkConfig
-from weft.studies.compare.candidates import Facts
+from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.training.config import AskedPrecision, Precision, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
@@ -58,6 +58,14 @@ def pace(
     from weft.studies.engine import step_timing
 
     return step_timing.pace(config, threads, duration, narrow)
+
+
+def candidates(
+    facts: Facts, models: str, match: str, budget: float | None, with_controls: bool, classical: bool
+) -> tuple[list[Candidate], list[str]]:
+    """The candidates of a comparison, and what is to be told of those that are left out."""
+    notes: list[str] = []
+    return make_candidates(facts, models, match, budget, with_controls, classical, notes), notes
 
 
 def probe_seconds(config: RunConfig, start: str, threads: int) -> tuple[float, float]:
@@ -204,6 +212,7 @@ def sized_network(config: RunConfig) -> NetworkConfig:
 WORDS: dict[Callable[..., Any], str] = {
     look: "looking at the data",
     sized_network: "looking at the data",
+    candidates: "sizing the networks",
     step_seconds: "timing a step",
     run_seconds: "timing a step",
     pace: "timing a step",

@@ -13,7 +13,7 @@ from weft.studies.results.load import Result, judged_by, scores_of, validation_m
 from weft.training.learnt import NOTHING, remark
 from weft.training.storage.record import Predictions
 
-SUMMED = ("wall_seconds", "cpu_seconds", "cost")
+SUMMED = ("wall_seconds", "cpu_seconds", "testing_seconds", "cost")
 
 
 def of_record(record: dict[str, Any] | None) -> int | None:

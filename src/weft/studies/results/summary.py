@@ -297,6 +297,7 @@ def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) ->
         "model": candidate.model,
         "group": candidate.group,
         "side": candidate.img_size,
+        "length": candidate.max_length,
         "seeds": len(done),
         "failures": [{"seed": r.seed, "reason": r.reason, "log": r.log} for r in failed],
         "commands": [command_of(record) for result in done for record in runs_of(result.record)],

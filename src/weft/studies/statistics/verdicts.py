@@ -208,15 +208,17 @@ def advised(standing: list[JudgedCandidate], able: list[JudgedCandidate], guessi
     verb = "is" if len(standing) - len(close) == 1 else "are"
     rest = f"; {behind} {verb} further behind, though not shown to be worse" if behind else ""
     if len(close) == 1:
-        return f"Use {cheapest.name}: it leads by more than a standard error{rest}."
+        return f"Use {cheapest.name}: the only one that none leads by more than a standard error{rest}."
     others = names(candidate for candidate in close if candidate is not cheapest)
-    return f"Use {cheapest.name}: the cheapest of those at the top, within a standard error ({others}){rest}."
+    return f"Use {cheapest.name}: the cheapest of those that none leads by more than a standard error ({others}){rest}."
 
 
 def leads(first: JudgedCandidate, second: JudgedCandidate) -> bool:
     """Whether one is ahead of another by more than the standard error of their difference."""
+    if first is second or unequal(first, second):
+        return False
     estimate = apart(first, second)
-    return first is not second and estimate.mean > estimate.error
+    return estimate.mean > estimate.error
 
 
 def names(candidates: Iterable[JudgedCandidate]) -> str:

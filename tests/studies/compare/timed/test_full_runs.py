@@ -96,7 +96,7 @@ def test_a_learning_curve_has_the_planned_seeds_and_loses_no_more_than_what_was_
         return [job for job, point in zip(jobs, found, strict=True) if point in ((1, 1.0), (0, 0.1))]
 
     monkeypatch.setattr(Session, "run", run)
-    monkeypatch.setattr(Session, "show_so_far", lambda session: None)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
     stage.full_runs(session, Stages(4.0, 16.0, 1, 2))
     assert asked_for == [(0, 1.0), (1, 1.0), (0, 0.1), (1, 0.1), (0, 0.3), (1, 0.3)]
     there = [(job.seed, job.config.reading.train_fraction) for job in session.study.jobs]
@@ -133,6 +133,7 @@ def ending(session: Session, jobs: list[Job], stage: str, gate: Gate | None = No
         finish(session.study, job, 0.8)
         if gate is not None:
             gate.ended(job, 1.0)
+            gate.meanwhile()
     return []
 
 
@@ -144,7 +145,7 @@ def test_the_report_is_drawn_anew_after_every_seed_while_there_is_time(
     session.state.chosen = {"mlp": session.usual(session.learnt[0])}
     monkeypatch.setattr(stage, "MOST_SEEDS", 3)
     monkeypatch.setattr(Session, "run", ending)
-    monkeypatch.setattr(Session, "show_so_far", lambda session: drawn.append(session.study.budget))
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: drawn.append(session.study.budget))
     measured: list[str] = []
     session.finish = lambda study: measured.append(study.budget)
     stage.full_runs(session, Stages(0.25, 1.0, 1, 1))
@@ -162,9 +163,57 @@ def test_no_worker_waits_for_the_end_of_a_seed_after_the_first(tmp_path: Path, m
 
     monkeypatch.setattr(stage, "MOST_SEEDS", 6)
     monkeypatch.setattr(Session, "run", run)
-    monkeypatch.setattr(Session, "show_so_far", lambda session: None)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
     stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
     assert calls == [[0], [1, 2, 3, 4, 5]]
+
+
+def test_seeds_of_before_are_on_the_leaderboard_before_anything_new_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Ctrl-C in the first new run must not leave a leaderboard of one seed."""
+    session, seen, drawn = under_way(900.0, 1.0, tmp_path), list[list[int]](), list[int]()
+
+    def show(session: Session, beside_runs: bool = False) -> None:
+        drawn.append(len(session.study.jobs))
+
+    setting = session.usual(session.learnt[0])
+    session.state.chosen = {"mlp": setting}
+    for seed in range(3):
+        finish(session.study, session.runs.seed(setting, seed, 1.0)[0], 0.8)
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        seen.append([job.seed for job in session.study.jobs])
+        return ending(session, [job for job in jobs if not session.study.done(job)], stage, gate)
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 4)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(
+        Session, "show_so_far", lambda session, beside_runs=False: drawn.append(len(session.study.jobs))
+    )
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 2))
+    assert seen[-1] == [0, 1, 2], "as they were"
+    assert drawn == [4], "once, with the new one"
+
+
+def test_seeds_that_are_whole_are_shown_though_one_before_them_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session = under_way(900.0, 1.0, tmp_path)
+    two = replace(session.learnt[0], name="vit")
+    session.learnt = [session.learnt[0], two]
+    session.state.chosen = {"mlp": session.usual(session.learnt[0]), "vit": Setting(two, 0.003)}
+    session.state.paces[session.state.chosen["vit"].size] = session.state.paces[session.state.chosen["mlp"].size]
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        slow = [job for job in jobs if (job.seed, job.candidate) == (1, "vit")]
+        ending(session, [job for job in jobs if job not in slow], stage, gate)
+        return slow
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 3)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
+    there = sorted((job.seed, job.candidate) for job in session.study.jobs)
+    assert there == [(0, "mlp"), (0, "vit"), (1, "mlp"), (2, "mlp"), (2, "vit")]
 
 
 def test_once_a_run_has_no_time_no_later_seed_is_begun_and_its_own_is_shown_as_far_as_it_is(
@@ -172,7 +221,7 @@ def test_once_a_run_has_no_time_no_later_seed_is_begun_and_its_own_is_shown_as_f
 ):
     session = under_way(900.0, 1.0, tmp_path)
     session.state.chosen = {"mlp": session.usual(session.learnt[0])}
-    monkeypatch.setattr(Session, "show_so_far", lambda session: None)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
 
     def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
         left = []

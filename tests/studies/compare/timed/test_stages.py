@@ -106,6 +106,8 @@ class Closed:
     def ended(self, job: object, took: float) -> None:
         raise AssertionError("nothing was begun")
 
+    def meanwhile(self) -> None: ...
+
     def patience(self, jobs: object) -> float:
         return 0.0
 
@@ -419,7 +421,7 @@ def test_a_probe_has_the_longest_texts_of_which_enough_rows_can_be_read():
             return seconds[arguments[0].transform.max_length], 0.0
 
     def found(within: float, **transform: Any) -> tuple[int | None, float] | None:
-        many = replace(facts(), modality="text", rows=20_000)
+        many = replace(facts(), modality="text", rows=20_000, shape={"max_length": 256})
         question = ComparisonConfig(source="reviews", time="15m", transform=TransformConfig(**transform))
         question = judged_rows(question, Path("nowhere"))
         probe = fitting_probe(question, many, Reading(), "minilm_l6", within)  # type: ignore[arg-type]

@@ -69,6 +69,9 @@ class Gate:
             rest = min(rest, self.later_from - spent)
         return max(0.0, rest)
 
+    def meanwhile(self) -> None:
+        """What there is to do while all workers are busy."""
+
     def saving(self) -> float:
         """Seconds that a run which is left has to save."""
         return min(MOST_SAVING, SAVING * self.clock.total)

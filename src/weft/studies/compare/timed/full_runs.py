@@ -36,6 +36,7 @@ def full_runs(session: Session, stages: Stages) -> None:
         together = [job for several in jobs.values() for job in several]
         undone = [job for job in together if not session.study.done(job)]
         gate = SeedGate(session.clock, session.runs.predicted, board=board, jobs=jobs)
+        board.take_in(jobs)
         left = session.run(together, in_words(jobs), gate)
         board.end(jobs, left, fresh=len(left) < len(undone))
         if session.asked.learning_curve:
@@ -84,7 +85,7 @@ class Board:
         return [job for setting in settings for job in self.session.runs.seed(setting, seed, self.stages.full)]
 
     def begin(self) -> bool:
-        """The first seed, with what no seed changes; whether there is a leaderboard of full runs then."""
+        """The first seed, with what no seed changes; whether there is a leaderboard of full runs then, and time."""
         session, jobs = self.session, self.jobs_of(0)
         fixed = session.fixed()
         beside = [job for job in joined(fixed) if not session.study.done(job)]
@@ -113,26 +114,31 @@ class Board:
         self.done += [job for job in jobs if job.candidate not in late]
         if late & self.chosen.keys():
             self.full = True
-        else:
+        elif all(self.session.study.done(job) for job in jobs):
             self.session.tell(f"seed {seed}: a full run of every candidate is there")
         self.session.lead(self.done + joined(self.fixed) + self.parts, self.stages.full)
+        self.session.save()
+
+    def take_in(self, jobs: dict[int, list[Job]]) -> list[int]:
+        """Put on it the seeds whose runs are all there; which they are."""
+        study = self.session.study
+        found = [s for s, several in jobs.items() if s not in self.told and all(study.done(job) for job in several)]
+        for seed in found:
+            self.add(seed, jobs[seed])
+        return found
 
     def end(self, jobs: dict[int, list[Job]], left: list[Job], fresh: bool) -> None:
         """Put on it what is there of the seeds that are not, the runs that were `left` being late; the report is drawn
         anew if runs are `fresh`."""
-        names, added = {job.name for job in left}, False
+        names, added = {job.name for job in left}, list[int]()
         for seed, several in jobs.items():
-            if seed in self.told:
-                continue
             late = {job.candidate for job in several if job.name in names}
             if len(late) == len(self.chosen):
                 self.full = True
-                break
-            self.add(seed, several, late)
-            added = True
-            if self.full:
-                break
-        if added and fresh and (min(jobs) < self.stages.seeds or self.session.has_time()):
+            elif seed not in self.told and not (late and self.full):  # of one seed a part is shown, not of several
+                self.add(seed, several, late)
+                added.append(seed)
+        if added and fresh and (min(added) < self.stages.seeds or self.session.has_time()):
             self.session.show_so_far()
 
     def add_curve(self, seeds: range) -> None:
@@ -150,6 +156,8 @@ class SeedGate(Gate):
     jobs: dict[int, list[Job]] = field(kw_only=True)
     refused: float = math.inf
     """the first seed that there was no time for all of: none after it is begun"""
+    added: list[int] = field(default_factory=list)
+    """seeds on the board that are not in the report yet"""
 
     def admits(self, job: Job) -> bool:
         if job.seed <= self.refused and super().admits(job):
@@ -159,13 +167,13 @@ class SeedGate(Gate):
 
     def ended(self, job: Job, took: float) -> None:
         super().ended(job, took)
-        study, board = self.board.session.study, self.board
-        for seed in sorted(self.jobs.keys() - board.told):
-            if not all(study.done(each) or study.failure(each).is_file() for each in self.jobs[seed]):
-                break
-            board.add(seed, self.jobs[seed])
-            if seed < board.stages.seeds or board.session.has_time():
-                board.session.show_so_far()
+        self.added += self.board.take_in(self.jobs)
+
+    def meanwhile(self) -> None:
+        session = self.board.session
+        if self.added and (min(self.added) < self.board.stages.seeds or session.has_time()):
+            session.show_so_far(beside_runs=True)
+        self.added.clear()
 
 
 def joined(fixed: Fixed) -> list[Job]:

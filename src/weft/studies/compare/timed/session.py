@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from weft.errors import WeftError
@@ -171,13 +171,14 @@ class Session:
         self.clock.reserve = max(self.clock.reserve, MARGIN * (time.perf_counter() - began))
         self.state.reserve = self.clock.reserve
 
-    def show_so_far(self) -> None:
-        """The report and a line about what the runs say that are finished by now."""
+    def show_so_far(self, beside_runs: bool = False) -> None:
+        """The report and a line about what the runs say that are finished by now. What drawing takes `beside_runs` that
+        are under way is no measure of what it takes at the end."""
         from weft.studies.results.summary import draw_report  # loads torch
 
         folder = self.study.folder
         try:
-            with self.kept_in_reserve():
+            with nullcontext() if beside_runs else self.kept_in_reserve():
                 summary = draw_report(folder)
         except WeftError as error:
             self.say(f"no report yet: {error}")
