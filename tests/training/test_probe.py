@@ -27,6 +27,7 @@ from weft.training.loop.progress import Best
 from weft.training.optim.rate_finder import draw, find_rate
 from weft.training.run import lifecycle, memory, probe, rehearsal
 from weft.training.run.distributed import SingleProcess
+from weft.training.run.plan import Timing
 from weft.training.run.rehearsal import Answer
 from weft.training.storage.run_folder import RunFolder
 
@@ -127,15 +128,17 @@ def test_the_default_checkpoint_interval_costs_less_than_a_hundredth(saving: flo
     assert saving / (plan.checkpoint_every * step) < 0.01
 
 
+@pytest.mark.parametrize("timing", [None, Timing(0.01, 0.02)])
 def test_a_plan_that_is_known_saves_the_probe_and_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    timing: Timing | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for the second seed of a candidate; killed before its first checkpoint it can be resumed."""
+    """As for the second seed of a candidate, or where its steps were timed before; killed before its first checkpoint
+    it can be resumed."""
     config = configure(steps=30, log_every=10, checkpoint_every=20)
     measured = train(config, tmp_path / "measured")
     plan = lifecycle.RunFolder(tmp_path / "measured").plan()
     monkeypatch.setattr(probe, "measure", lambda *_: pytest.fail("the plan was known"))
-    assert lifecycle.start(config, tmp_path / "known", Stop(10), known=plan).record is None
+    assert lifecycle.start(config, tmp_path / "known", Stop(10), known=timing or plan).record is None
     shutil.rmtree(tmp_path / "known" / "checkpoints" / "00000010")
     assert lifecycle.resume(tmp_path / "known", Silent()).record["metrics"] == measured["metrics"]  # type: ignore[index]
     assert_same_bits(last_checkpoint(tmp_path / "known"), last_checkpoint(tmp_path / "measured"))

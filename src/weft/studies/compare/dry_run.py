@@ -15,7 +15,7 @@ from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.run_configs import BATCH, run_config
 from weft.studies.compare.timed.clock import in_words
 from weft.studies.compare.timed.layout import Room, lay_out, trial_seconds
-from weft.studies.compare.timed.pace import PROBED, STARTING, Pace
+from weft.studies.compare.timed.pace import STARTING, Pace
 from weft.studies.compare.timed.plan import PASSES, SETTINGS
 from weft.studies.compare.timed.sizes import IN_RUNS
 from weft.studies.engine import tasks
@@ -27,6 +27,7 @@ from weft.training.config import DurationConfig, RunConfig, is_fitted, seconds
 from weft.training.run.plan import steps_asked
 
 PROBE = 1.0  # seconds for which the steps of a network are timed
+PROBED = 4  # steps that a run times for itself before it begins
 
 
 def dry_comparison(asked: ComparisonConfig, say: Say) -> DryRun:

@@ -14,16 +14,16 @@ from weft.training.loop.display import Plain
 from weft.training.loop.events import TrainingFailed
 from weft.training.run import lifecycle
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.plan import Plan
+from weft.training.run.plan import Plan, Timing
 from weft.training.storage.run_folder import RunBusy, RunFolder
 
 HELD = 3.0  # seconds to wait for a run that another process has: a dead study's worker frees it within one
 
 
-def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
+def run_one(config: AnyConfig, path: Path, known: Plan | Timing | None = None) -> str:
     """Start or continue the run in `path`. Returns finished, failed or interrupted; the record tells more.
 
-    `held` is the answer where another process has the run. `known` is a plan that was measured for such a run before.
+    `held` is the answer where another process has the run. `known` is a plan, or steps, measured for such a run before.
     """
     if not is_free(path):
         return "held"

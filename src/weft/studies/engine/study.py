@@ -25,7 +25,7 @@ from weft.studies.compare.candidates import Candidate, Facts
 from weft.training.config import RunConfig, to_dict
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.plan import Plan
+from weft.training.run.plan import Plan, Timing
 from weft.training.storage.run_folder import RunFolder
 
 T = TypeVar("T")
@@ -143,6 +143,8 @@ class Study:
     """the only processor whose runs are taken over, where costs are compared"""
     story: list[tuple[float, str]] = field(default_factory=list)
     """what was planned and what happened, each after so many seconds"""
+    timings: dict[str, Timing] = field(default_factory=dict)
+    """of runs, by their names, on the threads that they will have: these measure nothing themselves; not stored"""
 
     def run_folder(self, job: Job) -> RunFolder:
         return RunFolder(self.folder / "runs" / job.name)
@@ -168,13 +170,16 @@ class Study:
         """Whether the run has ended well."""
         return (self.run_folder(job).record() or {}).get("status") == "finished"
 
-    def known_plan(self, job: Job, threads: int) -> Plan | None:
-        """The plan of a run that differs by its seed alone, so that one probe serves all seeds.
+    def known_plan(self, job: Job, threads: int) -> Plan | Timing | None:
+        """The plan of a run that differs by its seed alone, so that one probe serves all seeds; or what was timed of
+        such runs.
 
         Not where a time was asked for: there one disturbed probe would give all seeds the wrong number of steps.
         """
         if job.config.duration.time is not None:
             return None
+        if job.name in self.timings:
+            return self.timings[job.name]
         for other in self.jobs:
             if (other.candidate, other.part) != (job.candidate, job.part) or other.seed == job.seed:
                 continue

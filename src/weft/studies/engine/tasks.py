@@ -15,7 +15,7 @@ from weft.studies.compare.candidates import Candidate, Facts, make_candidates
 from weft.training.config import AskedPrecision, Precision, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.plan import Plan
+from weft.training.run.plan import Plan, Timing
 
 if TYPE_CHECKING:
     from weft.studies.experiments.speed_tables.measure_row import MeasuredRow
@@ -145,7 +145,7 @@ def decoding_seconds(config: RunConfig) -> float:
     return data_facts.decoding_seconds(config)
 
 
-def run_one(config: AnyConfig, path: Path, known: Plan | None = None) -> str:
+def run_one(config: AnyConfig, path: Path, known: Plan | Timing | None = None) -> str:
     """Start or continue the run in `path`: finished, failed, interrupted, or held by another process."""
     from weft.studies.engine import run_one
 

@@ -16,9 +16,10 @@ from weft.data.transform.transforms import ImageTransform
 from weft.networks.measure.cost import total_macs, total_parameters
 from weft.training.baseline import TRAINED_STRENGTHS, create
 from weft.training.config import RunConfig
+from weft.training.embeddings.store import of_one_length
 from weft.training.features.folding import pooled
 from weft.training.features.linear import Scale, one_thread
-from weft.training.features.store import FrozenNetwork, features_of
+from weft.training.features.store import FrozenNetwork, features_of, read_together
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.finetuning.prepare import open_frozen
 
@@ -61,13 +62,10 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
     if isinstance(transform, ImageTransform):
         pixels = torch.stack([transform.pixels(raw) for raw in raws])
         return torch.cat([pooled(network, transform.normalize(part)) for part in pixels.split(32)])
-    found = []
-    for raw in raws:
-        ((ids, segments),) = transform.tokenizer.encode([raw], transform.max_length)
-        words, kinds = (torch.from_numpy(np.asarray(numbers, dtype=np.int64))[None] for numbers in (ids, segments))
-        features: Any = network.forward_features(words, None, kinds)  # type: ignore[call-arg]
-        found.append(network.forward_head(features, pre_logits=True))
-    return torch.cat(found)
+    texts = transform.tokenizer.encode(list(raws), transform.max_length)
+    batches = list(of_one_length(np.array([len(ids) for ids, _ in texts])))
+    found = torch.cat([read_together(network, [texts[row] for row in batch]) for batch in batches])
+    return found[np.argsort(np.concatenate(batches))]
 
 
 def probe_seconds(config: RunConfig, start: str, source: Source, rows: int = 24) -> tuple[float, float]:

@@ -10,7 +10,7 @@ is written whole or not at all, so a kill costs one, and the next call goes on w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -177,7 +177,11 @@ def of_texts(source: Source, split: MemorySplit, frozen: FrozenNetwork, rows: In
     assert isinstance(frozen.transform, TextTransform)
     tokens, network = token_store(source, split, frozen.transform), frozen.reader
     for batch in of_one_length(tokens.lengths[rows]):
-        texts = tokens.rows(rows[batch])
-        ids, segments = (torch.from_numpy(np.stack(arrays).astype(np.int64)) for arrays in zip(*texts, strict=True))
-        features: Any = network.forward_features(ids, None, segments)  # type: ignore[call-arg]
-        yield rows[batch], network.forward_head(features, pre_logits=True)
+        yield rows[batch], read_together(network, tokens.rows(rows[batch]))
+
+
+def read_together(network: Network, texts: Sequence[tuple[Any, Any]]) -> Tensor:
+    """Features of texts of one length, each as its ids and segments."""
+    ids, segments = (torch.from_numpy(np.stack(arrays).astype(np.int64)) for arrays in zip(*texts, strict=True))
+    features: Any = network.forward_features(ids, None, segments)  # type: ignore[call-arg]
+    return network.forward_head(features, pre_logits=True)

@@ -37,7 +37,7 @@ from weft.training.run.distributed import Distributed, join, scaling_for
 from weft.training.run.inputs import LabelledInputs, RunInputs, open_inputs
 from weft.training.run.kinds import AnyConfig
 from weft.training.run.memory import gigabytes
-from weft.training.run.plan import Plan
+from weft.training.run.plan import Plan, Timing
 from weft.training.run.settings import shorter_epochs
 from weft.training.storage import run_folder
 from weft.training.storage.checkpoints import CheckpointStore
@@ -69,7 +69,7 @@ def start(
     path: Path,
     display: Silent | None = None,
     opened: Any = None,
-    known: Plan | None = None,
+    known: Plan | Timing | None = None,
     began: float | None = None,
     baseline: bool = False,
     until: int | None = None,
@@ -78,7 +78,7 @@ def start(
     with `baseline`, a quick classical one stands in the record. `until` stops it at that step, as Ctrl-C would.
 
     A study of many runs saves work: `opened` is data that was read before, `known` a plan that was measured for a run
-    that differs by its seed alone.
+    that differs by its seed alone, or what was timed of such runs.
     """
     started = time.perf_counter() if began is None else began
     team = join(config.execution.device, config.execution.strategy)
@@ -145,7 +145,7 @@ def run_in_folder(
     display: Silent,
     started: float,
     opened: Any,
-    known: Plan | None,
+    known: Plan | Timing | None,
     lock: Lock | None,
     baseline: bool,
     until: int | None = None,
@@ -164,7 +164,7 @@ def run_in_folder(
     plan = folder.plan()
     if plan is not None:
         inputs.require(plan.fingerprint)
-    run = assemble(folder, config, plan or known, team, inputs, display)
+    run = assemble(folder, config, plan or (known if isinstance(known, Plan) else None), team, inputs, display)
     if run.plan.precision != "float32":
         rehearsal.require_format(run.plan.precision, team.device.type, run.core)
     enter("measuring before the first step")
@@ -227,7 +227,7 @@ def set_threads(threads: int, world: int) -> None:
 
 
 def measure_plan(
-    run: Run, folder: RunFolder, started: float, tested: int, known: Plan | None, inputs: RunInputs
+    run: Run, folder: RunFolder, started: float, tested: int, known: Plan | Timing | None, inputs: RunInputs
 ) -> tuple[Run, Progress]:
     """Measure the plan, unless it is known, and store it: from here on the run can be resumed."""
 
@@ -240,7 +240,12 @@ def measure_plan(
             inputs.measure(outputs, targets)
         inputs.judge(outputs, targets)
 
-    plan = probe.measure(run, started, tested, judge) if known is None else probe.adopt(run, known)
+    if isinstance(known, Plan):
+        plan = probe.adopt(run, known)
+    elif known is not None and run.config.optimisation.lr != "auto":
+        plan = probe.from_timing(run, known)
+    else:
+        plan = probe.measure(run, started, tested, judge)
     if run.team.rank == 0:
         folder.write_asked(run.config, plan)
     path = folder.path if run.team.rank == 0 else None

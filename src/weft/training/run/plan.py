@@ -19,6 +19,17 @@ OFTEN = 8  # parts of what is left after each of which the clock is looked at
 Steps = Annotated[int, Field(ge=1, le=MOST)]
 
 
+@dataclass(frozen=True, config=STRICT)
+class Timing:
+    """What was measured of such runs before, in the format and on the threads that are asked for: then a run measures
+    nothing, and is not compiled unless that is asked for, too."""
+
+    step: float
+    """seconds"""
+    evaluation: float
+    """seconds, on the validation split"""
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Plan:
     """How a run will go: steps and intervals, the rate, and the form of the computation."""

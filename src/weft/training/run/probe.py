@@ -34,7 +34,7 @@ from weft.training.run import memory, rehearsal
 from weft.training.run.context import Run
 from weft.training.run.distributed import scaling_for
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.plan import Plan, nearest, steps_asked, warmup_steps
+from weft.training.run.plan import Plan, Timing, nearest, steps_asked, warmup_steps
 from weft.training.run.settings import fitting
 
 STEPS, SKIPPED = 20, 3  # the first few steps pay for allocation and are left out of the mean
@@ -254,6 +254,15 @@ def adopt(run: Run, known: Plan) -> Plan:
     if known.compile:
         run.core.compile()
     return dataclasses.replace(known, limit=None)  # runs that differ by their seed alone take as many steps
+
+
+def from_timing(run: Run, known: Timing) -> Plan:
+    """The plan of a run whose steps were timed before, in place of a probe; leaves what `measure` leaves."""
+    save_seconds = timed(lambda: save(run, Progress.begin(run.team.device))) * growth(run)
+    plan = dataclasses.replace(run.plan, memory=predicted_memory(run))
+    if plan.compile:
+        run.core.compile()
+    return schedule(plan, run.config, known.step, known.evaluation, save_seconds, None)
 
 
 def probe_steps(run: Run) -> int:

@@ -16,6 +16,7 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import full_runs as stage
 from weft.studies.compare.timed import members, sizes, trials
+from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.full_runs import fixed_in_time, keep_fitted
 from weft.studies.compare.timed.layout import Stages
@@ -25,9 +26,10 @@ from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.timed.trials import choose_settings
 from weft.studies.engine import step_timing, tasks
-from weft.studies.engine.study import Job
+from weft.studies.engine.study import Job, Study
 from weft.training.config import OptimisationConfig, RunConfig
 from weft.training.run import rehearsal
+from weft.training.run.plan import Timing
 
 BASELINE = Candidate("hog+logistic", "hog+logistic", "classical")
 
@@ -151,6 +153,24 @@ def test_the_report_is_drawn_anew_after_every_seed_while_there_is_time(
     stage.full_runs(session, Stages(0.25, 1.0, 1, 1))
     assert len(session.study.jobs) == 3 and len(drawn) == reports
     assert measured == drawn[:1] * (left > 15.0), "speeds in use are measured with the first full runs, not at the end"
+
+
+@pytest.mark.parametrize("folds", [1, 5])
+def test_runs_are_given_the_steps_that_were_timed_before_and_measure_nothing(
+    folds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session, known = under_way(900.0, 1.0, tmp_path), list[object]()
+    session.runs.folds = folds
+    setting = session.usual(session.learnt[0])
+    jobs = [*session.runs.seed(setting, 0, 1.0), session.runs.trained(setting, 0, 0.5, tested=False)]
+
+    def run(study: Study, pool: object, jobs: list[Job], *_: object) -> list[Job]:
+        known.extend(study.known_plan(job, 1) for job in jobs)
+        return []
+
+    monkeypatch.setattr(session_module, "run_jobs", run)
+    session.run(jobs, "")
+    assert known == [Timing(FAST.step, FAST.validation)] * (folds + 1)
 
 
 def test_no_worker_waits_for_the_end_of_a_seed_after_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

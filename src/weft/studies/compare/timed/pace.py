@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from weft.training.config import AskedPrecision
 
 STARTING = 0.6  # seconds of a run before its first step and after its last: data, network, checkpoint, record
-PROBED = 4  # steps that a run times for itself before it begins
 EVALUATING = 0.15  # of a run's training goes into evaluations on the validation split, at most
 EVALUATIONS = 10  # of a run, at most
 
@@ -43,6 +42,6 @@ class Pace:
 
     def seconds(self, length: float, tested: bool = True) -> float:
         """Seconds of a whole run that trains for `length`, with or without the test split."""
-        training = (self.steps(length) + PROBED) * self.step
+        training = self.steps(length) * self.step
         judging = self.evaluations(length) * self.validation + self.again + (self.test if tested else 0.0)
         return STARTING + training + judging

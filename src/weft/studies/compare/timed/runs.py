@@ -11,6 +11,7 @@ from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.state import Setting, State
 from weft.studies.engine.study import Job
 from weft.training.config import AskedPrecision
+from weft.training.run.plan import Timing
 
 BASELINE_SHARE = 0.12  # of the time may go into the classical baseline, on one worker; else it learns from fewer rows
 LEAST_ROWS = 200  # that it learns from however short the time
@@ -24,6 +25,7 @@ class Runs:
         self.asked, self.facts, self.state, self.total = asked, facts, state, total
         self.folds = asked.reading.folds or 1
         self.lengths: dict[str, float] = {}
+        self.timings: dict[str, Timing] = {}
 
     def seed(self, setting: Setting, seed: int, length: float, share: float = 1.0) -> list[Job]:
         """The runs of a seed: one, or one for each fold of its own cut of the rows."""
@@ -36,6 +38,8 @@ class Runs:
             found.append(replace(whole, config=replace(whole.labelled, reading=reading), part=f"fold{fold}"))
             shared = setting.candidate.fixed and setting.candidate.start  # features are read once for all folds
             self.lengths[found[-1].name] = self.predicted(whole, self.folds if shared else 1)
+            if whole.name in self.timings:
+                self.timings[found[-1].name] = self.timings[whole.name]
         return found
 
     def fitted(self, setting: Setting) -> Job:
@@ -75,6 +79,7 @@ class Runs:
         )
         job = Job(setting.candidate.name, with_fraction(config, share), self.fingerprint(setting.candidate))
         self.lengths[job.name] = pace.seconds(length, tested)
+        self.timings[job.name] = Timing(pace.step, pace.validation)
         return job
 
     def precision(self, pace: Pace) -> AskedPrecision:

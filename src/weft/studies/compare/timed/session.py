@@ -141,7 +141,8 @@ class Session:
         timed = self.asked.time is not None
         self.watch(self.study, jobs, stage, self.clock.until_end if timed else None)
         try:
-            return run_jobs(self.study, self.pool, jobs, self.say, (gate or self.gate()) if timed else None)
+            study = replace(self.study, timings=self.runs.timings)  # timed with as many threads, all workers busy
+            return run_jobs(study, self.pool, jobs, self.say, (gate or self.gate()) if timed else None)
         finally:  # the time of a session that is interrupted is spent, too
             self.save()
 
