@@ -20,6 +20,7 @@ from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.full_runs import fixed_in_time, keep_fitted
 from weft.studies.compare.timed.layout import Stages
+from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.plan import early_fixed, room_in
 from weft.studies.compare.timed.runs import Runs
 from weft.studies.compare.timed.session import Session
@@ -236,29 +237,32 @@ def test_seeds_that_are_whole_are_shown_though_one_before_them_is_not(tmp_path: 
     assert there == [(0, "mlp"), (0, "vit"), (1, "mlp"), (2, "mlp"), (2, "vit")]
 
 
-def test_once_a_run_has_no_time_no_later_seed_is_begun_and_its_own_is_shown_as_far_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_once_there_is_no_time_for_a_candidate_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One whose runs are long must not leave the rest of the time unused."""
     session = under_way(900.0, 1.0, tmp_path)
-    session.state.chosen = {"mlp": session.usual(session.learnt[0])}
+    slow = replace(session.learnt[0], name="vit", network={"depth": 99})
+    session.learnt = [session.learnt[0], slow]
+    session.state.chosen = {"mlp": session.usual(session.learnt[0]), "vit": session.usual(slow)}
+    session.state.paces[session.usual(slow).size] = Pace(0.01, 0.05, 500.0)
     monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
 
     def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
         left = []
         for job in jobs:
-            if gate is not None and job.seed == 2:
-                monkeypatch.setattr(gate.clock, "left", lambda: 0.0)
-            if gate is not None and not gate.admits(job):
-                monkeypatch.setattr(gate.clock, "left", lambda: 900.0)
-                left.append(job)
+            if gate is None or gate.admits(job):
+                session.clock.before += session.runs.predicted(job)
+                finish(session.study, job, 0.8)
+                if gate is not None:
+                    gate.ended(job, session.runs.predicted(job))
             else:
-                ending(session, [job], stage, gate)
+                left.append(job)
         return left
 
-    monkeypatch.setattr(stage, "MOST_SEEDS", 5)
+    monkeypatch.setattr(stage, "MOST_SEEDS", 4)
     monkeypatch.setattr(Session, "run", run)
     stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
-    assert [job.seed for job in session.study.jobs] == [0, 1]
+    there = sorted((job.candidate, job.seed) for job in session.study.jobs)
+    assert there == [("mlp", 0), ("mlp", 1), ("mlp", 2), ("mlp", 3), ("vit", 0)]
 
 
 @pytest.mark.parametrize("first", [0.0625, 4.0])

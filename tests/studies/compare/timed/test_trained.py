@@ -95,6 +95,19 @@ def test_networks_on_embeddings_follow_their_probe_to_more_rows(left: float, sha
     )
 
 
+@pytest.mark.parametrize(("validation", "there"), [(0.05, True), (30.0, True), (60.0, False)])
+def test_a_trained_network_whose_runs_would_be_mostly_judged_is_left_out(
+    validation: float, there: bool, tmp_path: Path
+):
+    """Long texts take so long to evaluate that training would be a small part of what its runs take from others."""
+    session = session_of(tmp_path)
+    session.pool.each = lambda task, arguments, within: [(0.01, validation, 0.1)] * len(arguments)  # type: ignore[assignment, method-assign]
+    members.add_finetuned(session, Stages(1.0, 4.0, 1, 1))
+    assert ("encoder+gmlp" in session.names) is there
+    why = "left out: encoder+gmlp: a run takes 65 s for 4 s of training, the rest is judging"
+    assert any(sentence.startswith(why) for _, sentence in session.state.story) is not there
+
+
 def test_on_a_cluster_embeddings_have_the_cores_of_one_worker(tmp_path: Path):
     session, asked = session_of(tmp_path), []
     session.pool.settled = True

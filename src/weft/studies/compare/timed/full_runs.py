@@ -46,16 +46,17 @@ def full_runs(session: Session, stages: Stages) -> None:
 
 def at_once(board: Board, first: int, most: int) -> dict[int, list[Job]]:
     """The runs of the seeds from `first` on that follow each other without a pause, a worker that is done with one
-    beginning the next: those that there is time for, and one more. A learning curve comes after the seeds of the plan,
-    and after each further one."""
+    beginning the next: those that there is time for, and one more for candidates that take less. A learning curve comes
+    after the seeds of the plan, and after each further one."""
     session, stages = board.session, board.stages
     curve, time = session.asked.learning_curve, session.clock.left() * session.workers
     found: dict[int, list[Job]] = {}
     for seed in range(first, most):
         found[seed] = board.jobs_of(seed)
-        time -= session.predicted(found[seed]) * session.clock.slowness()
-        if session.asked.time is None or (curve and seed >= stages.seeds - 1) or time < 0:
+        alone = session.asked.time is None or (curve and seed >= stages.seeds - 1)
+        if alone or time < 0:
             break
+        time -= session.predicted(found[seed]) * session.clock.slowness()
     return found
 
 
@@ -135,7 +136,7 @@ class Board:
             late = {job.candidate for job in several if job.name in names}
             if len(late) == len(self.chosen):
                 self.full = True
-            elif seed not in self.told and not (late and self.full):  # of one seed a part is shown, not of several
+            elif seed not in self.told:
                 self.add(seed, several, late)
                 added.append(seed)
         if added and fresh and (min(added) < self.stages.seeds or self.session.has_time()):
@@ -150,19 +151,20 @@ class Board:
 
 @dataclass
 class SeedGate(Gate):
-    """Lets runs of several seeds begin one after the other, and has each seed shown once all of it is there."""
+    """Lets runs of several seeds begin one after the other, at last those of candidates that still fit, and has a seed
+    shown once all of it is there."""
 
     board: Board = field(kw_only=True)
     jobs: dict[int, list[Job]] = field(kw_only=True)
-    refused: float = math.inf
-    """the first seed that there was no time for all of: none after it is begun"""
+    refused: set[str] = field(default_factory=set)
+    """candidates that there was no time for a further run of"""
     added: list[int] = field(default_factory=list)
     """seeds on the board that are not in the report yet"""
 
     def admits(self, job: Job) -> bool:
-        if job.seed <= self.refused and super().admits(job):
+        if job.candidate not in self.refused and super().admits(job):
             return True
-        self.refused = min(self.refused, job.seed)
+        self.refused.add(job.candidate)
         return False
 
     def ended(self, job: Job, took: float) -> None:

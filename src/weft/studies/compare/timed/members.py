@@ -32,6 +32,7 @@ BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, an
 EMBEDDING = 0.25  # of the time that is left may go into the embeddings of a trained network, at most
 FEATURES_LATE = 1.5  # times what they are predicted to take may the features take that a head starts from
 FINETUNING_STEPS = 8  # of a trained network, below which it is not fine-tuned
+MOST_JUDGED, LONG_RUN = 4, 0.05  # times its training, or share of the time, that a run of it may take when judged
 
 
 def add_probes(session: Session) -> None:
@@ -138,6 +139,9 @@ def add_finetuned(session: Session, stages: Stages) -> None:
         if (steps := pace.steps(stages.full)) < FINETUNING_STEPS:
             longer = in_words(session.clock.total * FINETUNING_STEPS / steps)
             tell_late(session, [setting.candidate], f"{steps} steps only; --time {longer} would do")
+        elif (took := pace.seconds(stages.full)) > max(MOST_JUDGED * stages.full, LONG_RUN * session.clock.total):
+            told = f"a run takes {in_words(took)} for {in_words(stages.full)} of training, the rest is judging"
+            tell_late(session, [setting.candidate], f"{told}; give more --time, or fewer --test-rows")
         elif setting.candidate.name in session.names:
             follow(session, setting, stages)
         else:
