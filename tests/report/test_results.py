@@ -47,6 +47,7 @@ def test_comparisons_on_several_sets_are_one_page() -> None:
         "first": 120.0,
         "processor": "a processor",
         "cores": 1,
+        "commit": "abcdef1",
         "overhead": "80% went into training",
         "budget": "15 min",
         "rows": rows,
@@ -60,7 +61,7 @@ def test_comparisons_on_several_sets_are_one_page() -> None:
         "| Pets \\| 96 px | 15:03 min | 2:00 min | lite0+probe 82.0 % (81.0…83.0) | resnet 40.0 % (39.0…41.0) | "
         "hog 45.0 % (44.0…46.0) | lite0+probe |"
     )
-    assert "\n15 min; a processor, 1 core; 80% went into training.\n" in text
+    assert "\n15 min; a processor, 1 core; commit abcdef1; 80% went into training.\n" in text
     assert "| vit | failed | 3 | 800 | 12,345 |" in text and "- pre-training helps" in text
 
 

@@ -14,8 +14,8 @@ def comparisons(record: Record) -> Iterator[str]:
     """What was answered on every set."""
     yield from table(TITLES, (answers(one) for one in record["sets"].values()))
     for one in record["sets"].values():
-        place = f"{plain(one['processor'])}, {how_many(one.get('cores', 2), 'core')}"
-        told = "; ".join([plain(one["budget"]), place, *filter(None, [plain(one.get("overhead", ""))])])
+        place = [f"{one['processor']}, {how_many(one['cores'], 'core')}", f"commit {one['commit']}", one["overhead"]]
+        told = "; ".join(map(plain, [one["budget"], *place]))
         yield from ("", f"## {plain(one['title'])}", "", f"{told}.", "")
         titles = ["candidate", "score, 95 % interval", "seeds", "steps", "parameters"]
         yield from table(titles, (candidate(row) for row in one["rows"]))

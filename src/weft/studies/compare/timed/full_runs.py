@@ -100,6 +100,7 @@ class Board:
             stay_short(session, self.stages, self.fixed)
             return False
         session.study = replace(session.study, candidates=as_fitted(session, candidates, self.fixed))
+        self.chosen = {name: setting for name, setting in self.chosen.items() if name not in late}
         self.add(0, jobs, late)
         if len(left) < len(undone):
             if session.has_time():  # speeds of networks that are slow in use take their time
