@@ -37,7 +37,7 @@ RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RECORD = {
     "study": "compare",
     "kind": "comparisons",
-    "question": "What `weft compare` answers on real sets",
+    "question": "What weft compare answers on real sets",
     "command": "weft compare PATH",
     "verdicts": [],
     "notes": ["No flags: fifteen minutes, from the command to the report. Made by benchmarks/compare_sets.py."],
