@@ -237,6 +237,27 @@ def test_seeds_that_are_whole_are_shown_though_one_before_them_is_not(tmp_path: 
     assert there == [(0, "mlp"), (0, "vit"), (1, "mlp"), (2, "mlp"), (2, "vit")]
 
 
+def test_a_candidate_that_is_late_in_the_first_seed_leaves_further_ones_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = under_way(900.0, 1.0, tmp_path)
+    two = [replace(session.learnt[0], name=name) for name in ("mlp", "vit")]
+    session.learnt, session.study = two, replace(session.study, candidates=two)
+    session.state.chosen = {candidate.name: session.usual(candidate) for candidate in two}
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        slow = [job for job in jobs if job.candidate == "vit"]
+        ending(session, [job for job in jobs if job not in slow], stage, gate)
+        return slow
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 3)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 2))
+    assert [(job.candidate, job.seed) for job in session.study.jobs] == [("mlp", 0), ("mlp", 1), ("mlp", 2)]
+    assert [candidate.name for candidate in session.study.candidates] == ["mlp"]
+
+
 def test_once_there_is_no_time_for_a_candidate_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One whose runs are long must not leave the rest of the time unused."""
     session = under_way(900.0, 1.0, tmp_path)
