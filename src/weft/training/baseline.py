@@ -272,6 +272,8 @@ def hog(images: NDArray[np.uint8], bins: int = 9) -> NDArray[np.float32]:
     """
     if len(images) > CHUNK:
         return np.concatenate([hog(images[first : first + CHUNK], bins) for first in range(0, len(images), CHUNK)])
+    if min(images.shape[2:]) < 2:  # a single pixel has no gradient; repeated, it has one of nothing
+        images = images.repeat(2, axis=2).repeat(2, axis=3)
     grey = images.astype(np.float32).mean(1)
     down, across = np.gradient(grey, axis=(1, 2))
     length = np.hypot(down, across)

@@ -33,6 +33,11 @@ def fitted(source: str, model: str, folder: Path) -> dict:
     return run_baseline(config, folder, *open_data(config))
 
 
+def test_images_of_one_pixel_have_gradients_of_nothing():
+    found = hog(np.full((4, 3, 1, 1), 200, np.uint8))
+    assert len(found) == 4 and not found.any()
+
+
 def test_hog_with_logistic_regression_reads_digits(tmp_path: Path):
     record = fitted("digits", "hog+logistic", tmp_path)
     assert record["metrics"]["accuracy"] > 0.94
