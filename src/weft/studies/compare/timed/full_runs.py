@@ -86,7 +86,7 @@ class Board:
         return [job for setting in settings for job in self.session.runs.seed(setting, seed, self.stages.full)]
 
     def begin(self) -> bool:
-        """The first seed, with what no seed changes; whether there is a leaderboard of full runs then, and time."""
+        """The first seed, with what no seed changes; whether there is a leaderboard of full runs then."""
         session, jobs = self.session, self.jobs_of(0)
         fixed = session.fixed()
         beside = [job for job in joined(fixed) if not session.study.done(job)]
@@ -108,7 +108,7 @@ class Board:
             session.show_so_far()
         if session.asked.learning_curve:
             self.add_curve(range(1))
-        return not self.full
+        return True
 
     def add(self, seed: int, jobs: list[Job], late: Collection[str] = ()) -> None:
         """Put the runs of a seed on it, less those of candidates that are late."""
