@@ -104,15 +104,16 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
         judged, least = beside_training(facts.rows, reading.folds, reading.val_fraction), facts.rows
     name = Path(start).name if start not in PACKAGES else start
     probe = Candidate(f"{name}+probe", f"{start}+{FITTED}", group_of_start(start), start=start)
-    text = facts.modality == "text"
+    text, known = facts.modality == "text", None
     for extent in lengths(asked, facts) if text else sides(asked, facts, pool, start):
         probe = replace(probe, max_length=extent) if text else replace(probe, img_size=extent)
         config = run_config(asked, probe, 0, facts.rows)
         limit = None if asked.time is None else max(LEAST_TRYING, within)  # so slow on a few rows is too slow for all
-        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, within=limit)
-        rows = int((within - judged * each) / (each + fitting * (reading.folds or 1)))  # every fold has its own fits
-        if rows >= min(facts.rows, ENOUGH_TEXTS if text else ENOUGH):
-            break
+        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, known, within=limit)
+        known, fits = fitting, fitting * (reading.folds or 1)  # every fold has its own
+        rows = int((within - judged * each) / (each + fits))
+        if rows >= min(facts.rows, ENOUGH_TEXTS if text else ENOUGH) or fits * least > within:
+            break  # also where regressions alone, which smaller images do not shorten, take longer
     if rows < least:
         return None
     share = min(1.0, rows / facts.rows)

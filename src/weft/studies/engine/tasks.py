@@ -68,9 +68,9 @@ def candidates(
     return make_candidates(facts, models, match, budget, with_controls, classical, notes), notes
 
 
-def probe_seconds(config: RunConfig, start: str, threads: int) -> tuple[float, float]:
+def probe_seconds(config: RunConfig, start: str, threads: int, fitting: float | None = None) -> tuple[float, float]:
     """Seconds that a trained network takes for the features of one row, and the regressions on them for a training
-    row."""
+    row, unless these are known."""
     import torch
 
     from weft.data.open.splits import MemorySplit
@@ -81,7 +81,7 @@ def probe_seconds(config: RunConfig, start: str, threads: int) -> tuple[float, f
     source = source_of(config.source, config.reading)
     if not isinstance(source.splits["train"], MemorySplit):
         raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
-    return probe_seconds(config, start, source)
+    return probe_seconds(config, start, source, fitting)
 
 
 def embed(config: FinetuneConfig, threads: int, encoders: int) -> tuple[int, ...]:

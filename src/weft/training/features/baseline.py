@@ -68,8 +68,11 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
     return found[np.argsort(np.concatenate(batches))]
 
 
-def probe_seconds(config: RunConfig, start: str, source: Source, rows: int = 24) -> tuple[float, float]:
-    """How long the features of one row take, from a few of them, and the regressions on them for a training row."""
+def probe_seconds(
+    config: RunConfig, start: str, source: Source, fitting: float | None = None, rows: int = 24
+) -> tuple[float, float]:
+    """How long the features of one row take, from a few of them, and the regressions on them for a training row, unless
+    that is known from larger images or longer texts."""
     frozen, _ = frozen_of(config, start, source)
     raws, _ = source.splits["train"].read(spread(source.count("train"), rows))  # rows may be sorted, by length too
     with torch.inference_mode():
@@ -77,8 +80,10 @@ def probe_seconds(config: RunConfig, start: str, source: Source, rows: int = 24)
         began = time.perf_counter()
         of_raws(frozen, raws)
         each = (time.perf_counter() - began) / len(raws)
-    with one_thread():
-        return each, fitting_seconds(frozen.network.head_inputs, source)
+    if fitting is None:
+        with one_thread():
+            fitting = fitting_seconds(frozen.network.head_inputs, source)
+    return each, fitting
 
 
 def fitting_seconds(width: int, source: Source) -> float:

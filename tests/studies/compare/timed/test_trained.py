@@ -197,6 +197,25 @@ def test_a_streamed_source_is_not_probed(tmp_path: Path):
         tasks.probe_seconds(config, "encoder", 1)
 
 
+@pytest.mark.parametrize(("fitting", "tried"), [(0.0, [224, 160, 128, 96]), (1.0, [224])])
+def test_regressions_are_timed_once_and_end_the_search_where_they_alone_are_too_long(fitting: float, tried: list[int]):
+    """Smaller images do not shorten them."""
+    sides, known = list[Any](), list[Any]()
+
+    def first(task: object, *given: Any, within: float | None = None) -> Any:
+        if task is tasks.trained_side:
+            return 224
+        config, _, _, before = given
+        sides.append(config.transform.img_size)
+        known.append(before)
+        return 1.0, fitting
+
+    pool: Any = SimpleNamespace(first=first, threads=1)
+    question, images = ComparisonConfig(source="photos", time="30s"), replace(facts(), modality="image", rows=2000)
+    probe = trained.fitting_probe(question, images, pool, "efficientnet_lite0", within=50.0)
+    assert probe is None and sides == tried and known == [None, *[fitting] * (len(tried) - 1)]
+
+
 def probing_images(folder: Path, late: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, list[Any]]:
     """A comparison of images whose probe has not been run yet, and what is run."""
     session, begun = session_of(folder, modality="image"), list[Any]()
