@@ -23,7 +23,7 @@ from weft.studies.compare.timed import full_runs, layout, members, plan
 from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.layout import Stages
-from weft.studies.compare.timed.plan import adapted, planned, shortened
+from weft.studies.compare.timed.plan import adapted, laid_out, planned, shortened
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import FILE, SPENT, Setting, State, anew, judged_rows, question_of, read_state
 from weft.studies.compare.trained import Probe
@@ -160,6 +160,16 @@ def test_less_time_or_little_more_than_was_spent_keeps_the_plan(more: float, tmp
     assert planned(session) == before == session.state.stages and session.state.total == 1000.0
     told = r"16.* min are spent already: this is what there is; --time 2\dm goes on"
     assert re.fullmatch(told, session.state.story[-1][1])
+
+
+def test_trained_networks_are_left_out_where_nothing_fits_beside_them(tmp_path: Path):
+    session = under_way(10.0, 1.0, tmp_path)
+    probe = Probe(Candidate("net+probe", "net+logistic", "hybrid", start="net", share=0.5), 8.0, 0.1)
+    session.state.probes, others = [probe], session.study.candidates
+    session.study = replace(session.study, candidates=[*others, probe.candidate])
+    assert laid_out(session) is None
+    assert planned(session).seeds == 2 and session.study.candidates == others and session.state.probes == []
+    assert session.state.story[-1][1] == "left out: net: there is no time for it; give more --time"
 
 
 def test_a_plan_is_held_against_the_first_runs_once(tmp_path: Path):

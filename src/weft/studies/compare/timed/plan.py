@@ -41,6 +41,9 @@ def planned(session: Session) -> Stages:
     if before is not None and state.total == session.clock.total and session.asked.amount is None:
         return before
     stages = laid_out(session)
+    if stages is None and state.probes and not state.chosen:  # rather an answer without them than none
+        leave_probes(session)
+        stages = laid_out(session)
     if stages is None:
         if before is None or not state.chosen:
             raise too_short(session)
@@ -73,6 +76,15 @@ def laid_out(session: Session) -> Stages | None:
         first_by=until_early(session) - fixed / session.workers,
     )
     return lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
+
+
+def leave_probes(session: Session) -> None:
+    """Go on without the trained networks, which are looked for again where there is more time."""
+    for probe in session.state.probes or []:
+        session.tell(f"left out: {probe.candidate.start}: there is no time for it; give more --time")
+    names = {probe.candidate.name for probe in session.state.probes or []}
+    kept = [candidate for candidate in session.study.candidates if candidate.name not in names]
+    session.study, session.state.probes = replace(session.study, candidates=kept), []
 
 
 def too_short(session: Session) -> WeftError:
