@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,21 @@ def test_a_table_given_to_a_loaded_run_is_read_by_its_columns(tmp_path: Path) ->
         predictor.outputs(Frame(a=[1.0]))
     with pytest.raises(WeftError, match="row 1"):
         predictor.outputs([[6.0, 1.0], ["six", 1.0]])
+
+
+def test_a_share_has_a_row_of_every_class_and_is_part_of_a_larger_share(tmp_path: Path):
+    rows = [f"{n},{'rare' if n in (70, 400) else 'often'}" for n in range(500)]
+    (tmp_path / "own.csv").write_text("\n".join(["number,label", *rows]) + "\n")
+
+    def share(part: float) -> list[float]:
+        reading = ReadingConfig(train_fraction=part, val_fraction=0.01, test_fraction=0.01)
+        split = read_source(RunConfig(source=str(tmp_path / "own.csv"), reading=reading)).splits["train"]
+        inputs, targets = split.read(np.arange(len(split)))
+        assert len(set(targets.tolist())) == 2, "both to be told apart"
+        return [float(row[0]) for row in inputs]
+
+    shares = [set(share(part)) for part in (0.005, 0.02, 0.1, 0.5, 1.0)]
+    assert all(fewer < more for fewer, more in pairwise(shares)) and [len(each) for each in shares[:2]] == [2, 10]
 
 
 def test_a_share_of_a_streamed_source_is_about_as_many_rows_and_part_of_a_larger_share(tmp_path: Path):

@@ -169,12 +169,19 @@ class StreamSplit:
 Split = MemorySplit | StreamSplit
 
 
-def drawn(split: Split, stream: int, count: int) -> Split:
-    """`count` examples of a split at random, of a streamed one about as many; fewer are part of more."""
+def drawn(split: Split, stream: int, count: int, every_class: bool = False) -> Split:
+    """`count` examples of a split at random, of a streamed one about as many; fewer are part of more.
+
+    With `every_class` one of each comes first: of a rare class there might be none, and nothing to learn then.
+    """
     share = count / len(split)
     about = (f"{share:.0%} of {split.origin}", split.drawn, split.stored)
     if isinstance(split, MemorySplit):
-        chosen = np.sort(split.order(stream, 0, count))
+        order = split.order(stream, 0, len(split))
+        if every_class:
+            ahead = np.sort(np.unique(split.targets[order], return_index=True)[1])
+            order = np.concatenate([order[ahead], np.delete(order, ahead)])
+        chosen = np.sort(order[:count])
         return MemorySplit(split.table, split.rows[chosen], split.targets[chosen], *about)
 
     def keep(rows: Index) -> NDArray[np.bool_]:

@@ -132,8 +132,7 @@ def prepare(
     asked = judged_rows(asked, folder) if by_time else asked
     own = asked.transform
     asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
-    look = pool.everyone if by_time else pool.first  # of a large source workers must not wait for each other
-    facts: Facts = look(tasks.look, run_config(asked, None, 0, 1))
+    facts: Facts = pool.everyone(tasks.look, run_config(asked, None, 0, 1))  # so that none waits when runs begin
     if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts)):
         asked, facts = folded(asked, facts, folds, pool, say)
     require_same_source(before, facts, folder, say)

@@ -254,7 +254,8 @@ def thinned(source: Source, role: str, count: int | None) -> Source:
     """The source with so many rows of a split at most; fewer of them are part of more."""
     if count is None or count >= source.count(role):
         return source
-    less = drawn(source.splits[role], noise.key(source.config.split_seed, "share"), count)
+    learnt = role == "train" and source.task in ("classes", "binary")
+    less = drawn(source.splits[role], noise.key(source.config.split_seed, "share"), count, every_class=learnt)
     return replace(source, splits={**source.splits, role: less})
 
 
