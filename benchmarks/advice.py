@@ -108,6 +108,7 @@ def to_the_end(session: Session, settings: list[Setting], seeds: int) -> dict[st
 
     while predicted() < GRID * session.clock.total:
         lengths = {name: 2 * length for name, length in lengths.items()}
+    say(f"the grid: {len(settings)} settings, {seeds} seeds, about {predicted() / 60:.0f} min")
     return lengths
 
 

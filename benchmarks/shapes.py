@@ -1,6 +1,6 @@
 """Made-up data of many shapes: does `weft compare` end with verdicts on each, in the time that was named?
 
-    python benchmarks/shapes.py [--time 30s] [--only WORDS …] [--keep FOLDER] [--json FILE]
+    python benchmarks/shapes.py [--time 30s] [--only WORDS …] [--part 1/2] [--keep FOLDER] [--json FILE]
 
 Sides from 1 to 1,024 pixels and mixed, grey to RGBA, 12 rows to tens of thousands, 2 to 1,000 classes, 99 : 1, texts
 from one word to thousands in several scripts, pairs, vectors, and numbers to be predicted; groups of rows, classes of
@@ -8,7 +8,9 @@ few rows and numbers in cross-validation, which take three times as long; and so
 when the command ends with exit code 0, a report with a leaderboard of at least two candidates and a verdict or a
 recommendation, no traceback, and within 5 % of its time (or sooner, where no run may make more passes).
 
-FILE is written after every shape, and those that have passed there are not tried again.
+FILE is written after every shape, and those that have passed there are not tried again. With `--part 1/2` every other
+shape is tried: two parts at once, each bound to a core by `taskset`, take half as long and give each comparison half of
+the machine.
 """
 
 from __future__ import annotations
@@ -266,10 +268,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--time", default="30s")
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
+    part, parts = (int(number) for number in asked.part.split("/"))
     chosen = {n: make for n, make in SHAPES.items() if not asked.only or any(words in n for words in asked.only)}
+    chosen = dict(list(chosen.items())[part - 1 :: parts])
     known = json.loads(asked.json.read_text()) if asked.json and asked.json.is_file() else []
     found = {result["shape"]: result for result in known}
     with tempfile.TemporaryDirectory() as temporary:

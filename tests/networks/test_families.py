@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from networks.small import CLASSES, IMAGES, SIDE, SMALL, TEXTS, batch, shaken, small
+from weft.errors import WeftError
 from weft.networks.registry import create_model
 from weft.nn.attention import Attention, attention_maps
 from weft.nn.convolution import LocallyConnected2d
@@ -289,6 +290,30 @@ def test_the_head_can_be_replaced(name: str) -> None:
     network.reset_classifier(0)
     assert isinstance(network.get_classifier(), nn.Identity) and network.config.num_classes == 0
     assert torch.equal(network(**inputs), pooled)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_a_mirrored_network_answers_with_the_mean_over_both_ways_to_look(name: str) -> None:
+    plain = shaken(small(name)).eval()
+    both = create_model(name, **SMALL[name], mirrored=True)
+    both.load_state_dict(plain.state_dict())
+    x = batch(plain)["x"]
+    torch.testing.assert_close(both.eval()(x), (plain(x) + plain(x.flip(-1))) / 2)
+    torch.testing.assert_close(both(x), both(x.flip(-1)))
+
+
+def test_a_mirrored_network_trains_as_a_plain_one() -> None:
+    plain, both = (small("mixer_nano_p4_32", mirrored=mirrored).train() for mirrored in (False, True))
+    both.load_state_dict(plain.state_dict())
+    x = batch(plain)["x"]
+    assert torch.equal(plain(x), both(x))
+
+
+def test_what_has_no_mirror_image_is_refused() -> None:
+    with pytest.raises(WeftError, match="mirror"):
+        create_model("mlp", in_features=4, mirrored=True)
+    with pytest.raises(WeftError, match="mirror"):
+        create_model("filternet", mirrored=True)
 
 
 def test_a_replaced_head_starts_as_a_new_one_does_and_stays_in_precision() -> None:

@@ -83,10 +83,12 @@ class NetworkConfig:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ImageConfig(NetworkConfig):
-    """A network for images of one size."""
+    """A network for images of one size; a `mirrored` one answers, in use, with the mean over an image and its mirror
+    image, which takes twice as long."""
 
     img_size: Side = (224, 224)
     in_chans: Positive = 3
+    mirrored: bool = False
 
     @property
     def input(self) -> Literal["image", "text", "vector"]:
@@ -118,8 +120,11 @@ class MLPConfig(NetworkConfig):
     norm: bool = False
     bias: bool = True
     residual: bool = False  # add a layer's input to its output where their widths agree
+    mirrored: bool = False  # as in ImageConfig
 
     def __post_init__(self) -> None:
+        if self.mirrored and self.img_size is None:
+            raise WeftError("vectors have no mirror image; leave out mirrored")
         if self.img_size is None and not self.in_features:
             raise WeftError("a perceptron stack needs `in_features` for vectors or `img_size` for images")
         if self.img_size is not None and self.in_features:
@@ -388,6 +393,8 @@ class FilterNetConfig(ImageConfig):
     def __post_init__(self) -> None:
         if self.kernel % 2 == 0:
             raise WeftError(f"the kernel side must be odd for an output of the image's size; {self.kernel} is not")
+        if self.mirrored:
+            raise WeftError("answers that are pictures cannot be averaged over mirror images; leave out mirrored")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

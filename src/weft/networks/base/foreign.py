@@ -39,7 +39,7 @@ class Foreign(Network):
             raise WeftError(f"{config.model} has no parameter that could learn; give it a layer")
         number_streams(self)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def answer(self, x: Tensor) -> Tensor:
         """Images (batch, channels, height, width) → (batch, classes)."""
         check_image(x, self.config.in_chans, self.config.img_size)
         y = self.net(x)

@@ -20,7 +20,7 @@ UNDECAYED_NAMES = ("bias", "table", "height_rel", "width_rel", "class_token", "d
 
 
 class Network(nn.Module):
-    """A trained or untrained system: `forward` is `forward_head(forward_features(x))`.
+    """A trained or untrained system: `forward` is `forward_head(forward_features(x))`, of a `mirrored` network twice.
 
     The methods have the names that timm's users know. `head` is the last linear layer, or Identity without classes.
     """
@@ -50,8 +50,15 @@ class Network(nn.Module):
         """Pooled features (batch, channels), or logits (batch, classes) made of them."""
         raise NotImplementedError
 
-    def forward(self, x: Tensor) -> Tensor:
+    def answer(self, x: Tensor) -> Tensor:
+        """Logits (batch, classes)."""
         return self.forward_head(self.forward_features(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits; those of a `mirrored` network in use are the mean over each image and its mirror image."""
+        if self.training or not getattr(self.config, "mirrored", False):
+            return self.answer(x)
+        return (self.answer(x) + self.answer(x.flip(-1))) / 2
 
     def get_classifier(self) -> nn.Module:
         return self.head
