@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from weft.errors import WeftError
 from weft.studies.compare.comparison import Prepared, prepare, session_of
 from weft.studies.compare.comparison import plan_comparison as plan
 from weft.studies.compare.config import ComparisonConfig, decided
@@ -145,8 +147,11 @@ def every_setting(session: Session) -> list[Setting]:
     for candidate in session.learnt:
         others = other_settings(session.asked, candidate, session.study.facts, SETTINGS, side)
         found += [session.usual(candidate), *others]
-    measure_paces(session, found)
-    return [setting for setting in found if setting.size in session.state.paces]
+    for first in range(0, len(found), session.workers):  # the time of the comparison is over: some seconds for each
+        measure_paces(session, found[first : first + session.workers])
+    if untimed := [setting_key(setting) for setting in found if setting.size not in session.state.paces]:
+        raise WeftError(f"not every setting of the grid could be timed: {', '.join(untimed)}")
+    return found
 
 
 def setting_key(setting: Setting) -> str:
@@ -186,10 +191,19 @@ def used(advice: str) -> str:
     return advice.removeprefix("Use ").partition(":")[0] if advice.startswith("Use ") else "none"
 
 
+def level(advice: str) -> list[str]:
+    """The candidates that an advice calls level with the one that it names."""
+    found = re.search(r"standard error \(([^)]*)\)", advice)
+    return found[1].split(", ") if found else []
+
+
 def agree(first: str, second: str) -> str:
-    """Whether two advices are the same; where one advises nothing, there is nothing to agree on."""
+    """Whether two advices are the same, or the first names what the second calls level with its own; where one advises
+    nothing, there is nothing to agree on."""
     if "none" in (used(first), used(second)):
         return "no: no advice"
+    if used(first) in level(second):
+        return "no, but level with it"
     return "yes" if used(first) == used(second) else "no"
 
 

@@ -24,6 +24,8 @@ def advice() -> ModuleType:
 def test_two_absent_advices_do_not_agree(advice: ModuleType):
     assert advice.agree("Use mlp: the cheapest", "Use mlp: it is better") == "yes"
     assert advice.agree("Use mlp: the cheapest", "Use vit: it is better") == "no"
+    level = "Use vit: the cheapest of those that none leads by more than a standard error (mlp, rcnn)."
+    assert advice.agree("Use mlp: it is better", level) == "no, but level with it"
     assert advice.agree("No recommendation: all guess.", "") == "no: no advice"
 
 

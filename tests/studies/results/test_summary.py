@@ -172,14 +172,19 @@ def test_at_equal_time_the_cheapest_is_the_one_that_predicts_with_the_least(tmp_
     study = make_study(tmp_path, {"vit_nano_p4_32": 0.9, "mlp": 0.9})
     for job in study.jobs:
         slow_to_train, large = job.candidate == "mlp", job.candidate != "mlp"
-        content = record(
-            job.config, 0.9, wall_seconds=9.0 if slow_to_train else 3.0, multiply_adds=9e6 if large else 1e6
-        )
+        took, macs = 9.0 if slow_to_train else 3.0, 9e6 if large else 1e6
+        content = record(job.config, 0.9, wall_seconds=took, cpu_seconds=took, multiply_adds=macs)
         (study.run_folder(job).path / "record.json").write_text(json.dumps(content))
     collected = collect(tmp_path)
     assert summarise(collected)["recommendation"].startswith("Use vit_nano_p4_32: the cheapest")
     collected.study["match"] = "time"
+    for file in tmp_path.glob("runs/*/inference.json"):
+        file.unlink()
     assert summarise(collected)["recommendation"].startswith("Use mlp: the cheapest")
+    for job in study.jobs:  # what was measured counts before what was counted
+        speed = {"throughput": 10.0 if job.candidate == "mlp" else 99.0, "latency": 1.0, "threads": 1.0, "tokens": None}
+        (study.run_folder(job).path / "inference.json").write_text(json.dumps(speed))
+    assert summarise(collected)["recommendation"].startswith("Use vit_nano_p4_32: the cheapest")
 
 
 def test_a_heading_names_the_source_without_the_way_to_it():

@@ -150,6 +150,24 @@ def test_the_recommendation_is_the_cheapest_that_is_not_shown_to_be_worse(shares
     assert said in recommend(candidates)
 
 
+def test_of_equal_costs_the_better_one_is_advised():
+    """A probe and the fine-tuned network take the same in use, but for what measuring adds."""
+    probe, tuned = (
+        candidate("probe", "convolution", 0.95, cost=1.0),
+        candidate("tuned", "convolution", 0.951, cost=1.04),
+    )
+    said = "Use tuned: the best of the cheapest of those that none leads by more than a standard error (probe)"
+    for order in ([probe, tuned], [tuned, probe]):
+        assert recommend(order).startswith(said)
+
+
+def test_controls_are_compared_and_not_advised():
+    control = candidate("control_random", "control", 0.952, tokens=True, mixer="random", cost=0.1)
+    mixer = candidate("mixer", "mlp", 0.95, tokens=True, cost=1.0)
+    assert recommend([control, mixer, candidate("vit", "attention", 0.6)]).startswith("Use mixer")
+    assert recommend([control, candidate("nothing", "control", 0.9, mixer="identity")]).startswith("Use control_random")
+
+
 def test_nothing_is_advised_that_is_shown_to_be_worse_than_another():
     """The validation split may put first what the test split shows to be worse; ties go to no one there."""
     candidates = [

@@ -255,10 +255,11 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
             ready = pool.ready(busy, admission.patience([*under_way, *waiting]) if admission else None)
             if not ready:
                 say(f"time is up: {', '.join(job.candidate for job in under_way)} saved on the way")
-                for worker in save_all(busy, admission.saving() if admission else SAVING):
+                silent = save_all(busy, admission.saving() if admission else SAVING)
+                for worker in [each for each in busy if each in silent or each.ended]:  # of SIGTERM after its answer
                     worker.join(0.0)
                     pool.replace(worker)
-                return [*left, *under_way, *waiting]
+                return [*left, *(job for job in under_way if not study.done(job)), *waiting]
             for worker in ready:
                 job, started = busy.pop(worker)
                 end = end_of(study, pool, worker, job)

@@ -97,6 +97,11 @@ class Worker:
         with suppress(OSError):
             self.process.terminate()
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return not self.process.is_alive()
+
     def join(self, patience: float) -> None:
         """Wait for the end of the process; one that takes too long, or an impatient user, has it killed."""
         try:

@@ -81,8 +81,9 @@ def summarise(collection: Collection) -> dict[str, Any]:
     judged = [
         made
         for candidate in collection.candidates
-        if (made := judged_candidate(candidate, by_candidate[candidate.name], metric, study["match"]))
+        if (made := judged_candidate(candidate, by_candidate[candidate.name], metric))
     ]
+    judged = by_cost_in_use(judged, by_candidate) if study["match"] == "time" else judged
     unit = "points" if metric in BY_ANSWER else "value"
     own = next((own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None)
     rows = [leaderboard_row(candidate, by_candidate[candidate.name], metric) for candidate in collection.candidates]
@@ -243,24 +244,36 @@ def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
     return found
 
 
-def judged_candidate(
-    candidate: Candidate, results: list[Result], metric: str, match: str = "none"
-) -> JudgedCandidate | None:
-    """A candidate as the statistics see it, or None if no run of it finished.
-
-    Cost is the time of training, all cores counted; where that is equal by design, what a prediction takes.
-    """
+def judged_candidate(candidate: Candidate, results: list[Result], metric: str) -> JudgedCandidate | None:
+    """A candidate as the statistics see it, or None if no run of it finished. Its cost is the time of training, all
+    cores counted."""
     done = [result for result in results if result.finished]
     if not done:
         return None
     validation = float(np.mean([validation_metric(result) for result in done]))
-    cost = mean([NUMBERS["macs" if match == "time" else "core_seconds"](result.record) for result in done]) or 0.0
-    seen = 0.0 if candidate.fixed or match == "time" else mean([trained(result.record or {}) for result in done])
+    cost = mean([NUMBERS["core_seconds"](result.record) for result in done]) or 0.0
+    seen = 0.0 if candidate.fixed else mean([trained(result.record or {}) for result in done])
     return JudgedCandidate(
         candidate.name, candidate.group, scores_of(done, metric), validation, cost, candidate.tokens, candidate.fixed,
         trained=seen or 0.0, pretrained=pretrained(done), rows=known_rows(candidate, done, metric),
         mixer=candidate.mixer,
     )  # fmt: skip
+
+
+def by_cost_in_use(judged: list[JudgedCandidate], by_candidate: dict[str, list[Result]]) -> list[JudgedCandidate]:
+    """The same where training time is equal by design: examples seen are no measure, and cost is what an answer takes,
+    seconds on one thread, or multiply-adds where the speed of some was not measured."""
+    runs = {each.name: [one for one in by_candidate[each.name] if one.finished] for each in judged}
+    seconds = {name: seconds_in_use(several) for name, several in runs.items()}
+    if any(value is None for value in seconds.values()):
+        seconds = {name: mean([NUMBERS["macs"](one.record) for one in several]) for name, several in runs.items()}
+    return [replace(each, cost=seconds[each.name] or 0.0, trained=0.0) for each in judged]
+
+
+def seconds_in_use(results: list[Result]) -> float | None:
+    """What an example of a batch takes on one thread, if it was measured of one of these runs."""
+    known = [found.threads / found.throughput for one in results if (found := inference_of(one)) is not None]
+    return min(known, default=None)
 
 
 def known_rows(candidate: Candidate, done: list[Result], metric: str) -> Rows:

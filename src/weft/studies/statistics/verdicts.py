@@ -22,6 +22,8 @@ Group = Literal["attention", "convolution", "mlp", "recurrent", "hybrid", "contr
 
 ENOUGH = 5  # seeds for a claim that is not called preliminary
 SIGNIFICANCE = 0.05
+ALIKE = 1.1  # times the least cost, up to which costs are the same: speeds in use are measured, and seldom closer
+CONTROLS = ("identity", "random")  # mixers that learn nothing
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,10 @@ def recommend(
     """Which candidate to use: the cheapest of those that no other is shown to be better than, here or in a verdict, or
     leads by more than a standard error: what seeds scatter most is shown least, and is no better for it.
 
-    Those of `guessing`, whose answers are no better than a guess in some run, are compared but never advised.
+    Those of `guessing`, whose answers are no better than a guess in some run, are compared but never advised; nor are
+    the two controls, which show what a token network does without learned mixing.
     """
-    able = [candidate for candidate in candidates if candidate.name not in guessing]
+    able = [candidate for candidate in without_controls(candidates) if candidate.name not in guessing]
     leader = best(able)
     if leader is None:
         none = "No recommendation: no candidate has been shown to be better than a constant guess in all of its runs."
@@ -196,7 +199,9 @@ def advised(standing: list[JudgedCandidate], able: list[JudgedCandidate], guessi
     """The cheapest of the best of `standing`, which none is shown to be better than, and why; `able` are all that may
     be advised."""
     close = [candidate for candidate in standing if not any(leads(other, candidate) for other in standing)]
-    cheapest = min(close, key=lambda candidate: candidate.cost)
+    least = min(candidate.cost for candidate in close)
+    cheap = [candidate for candidate in close if candidate.cost <= ALIKE * least]
+    cheapest = max(cheap, key=lambda candidate: float(candidate.scores.mean()))
     if len(able) == 1:
         return f"Use {cheapest.name}: the only candidate that is better than a guess in all of its runs."
     if len(standing) == 1:
@@ -210,7 +215,13 @@ def advised(standing: list[JudgedCandidate], able: list[JudgedCandidate], guessi
     if len(close) == 1:
         return f"Use {cheapest.name}: the only one that none leads by more than a standard error{rest}."
     others = names(candidate for candidate in close if candidate is not cheapest)
-    return f"Use {cheapest.name}: the cheapest of those that none leads by more than a standard error ({others}){rest}."
+    which = "the cheapest" if len(cheap) == 1 else "the best of the cheapest"
+    return f"Use {cheapest.name}: {which} of those that none leads by more than a standard error ({others}){rest}."
+
+
+def without_controls(candidates: list[JudgedCandidate]) -> list[JudgedCandidate]:
+    """The candidates that somebody would use; all where there are no others."""
+    return [candidate for candidate in candidates if candidate.mixer not in CONTROLS] or candidates
 
 
 def leads(first: JudgedCandidate, second: JudgedCandidate) -> bool:

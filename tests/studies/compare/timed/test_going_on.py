@@ -86,6 +86,45 @@ def test_the_same_time_and_less_of_it_leave_the_leaderboard_and_more_goes_on(
     assert len(more.jobs) == 3 and more.budget == "0.5 s of training each"
 
 
+def test_a_leaderboard_of_two_seeds_stays_until_there_are_two_of_longer_runs(
+    short: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first = compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.5, 1, 2))
+    longer = replace(QUESTION, time="2000s")
+    with pytest.raises(Killed):
+        compare(longer, tmp_path, "weft compare", killed_at("seed 0: a full run of every candidate"))
+    assert listed(tmp_path) == names(first)
+    more = compare(longer, tmp_path, "weft compare", lambda sentence: None)
+    assert listed(tmp_path) == names(more) != names(first) and len(more.jobs) == 3
+
+
+def test_a_leaderboard_stays_where_there_is_no_time_for_a_second_seed_of_longer_runs(
+    short: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    said: list[str] = []
+    first = compare(QUESTION, tmp_path, "weft compare", lambda sentence: None)
+    monkeypatch.setattr(plan, "laid_out", lambda session: Stages(0.0625, 0.5, 1, 1))
+    monkeypatch.setattr(full_runs, "MOST_SEEDS", 1)
+    again = compare(replace(QUESTION, time="2000s"), tmp_path, "weft compare", said.append)
+    assert not again.jobs and listed(tmp_path) == names(first)
+    assert any(line.startswith("the leaderboard stays as it was") for line in said)
+
+
+def test_settings_that_there_was_no_time_to_try_are_tried_with_much_more(tmp_path: Path):
+    def kept(length: str, settings: int = 1, **changes: Any) -> State:
+        now = replace(QUESTION, time="100s", **changes)
+        chosen = {"mlp": Setting(Candidate("mlp", "mlp", "mlp"), 0.01)}
+        stages = Stages(1.0, 4.0, settings, 2)
+        State(question_of(now, "f"), amount=1e5, spent=99.0, total=100.0, stages=stages, chosen=chosen).save(tmp_path)
+        return read_state(tmp_path, replace(now, time=length), "f")
+
+    anew = kept("400s")
+    assert (anew.amount, anew.stages, anew.chosen, anew.spent) == (None, None, {}, 99.0)
+    for same in (kept("399s"), kept("400s", settings=3), kept("400s", trials=0)):
+        assert same.stages is not None and same.chosen and same.amount == 1e5
+
+
 def test_the_short_leaderboard_of_a_session_stays_where_none_of_the_settings_had_a_full_run(
     short: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -28,7 +28,7 @@ def full_runs(session: Session, stages: Stages) -> None:
     board = Board(session, stages, chosen)
     if not board.begin():
         return
-    most, seed = stages.seeds if session.asked.amount is not None else MOST_SEEDS, 1
+    most, seed = stages.seeds if session.asked.amount is not None else max(MOST_SEEDS, stages.seeds), 1
     while seed < most and not board.full:
         jobs = at_once(board, seed, most)
         if seed >= stages.seeds and not any(session.admits(job) for job in jobs[seed]):
@@ -118,7 +118,7 @@ class Board:
             self.full = True
         elif all(self.session.study.done(job) for job in jobs):
             self.session.tell(f"seed {seed}: a full run of every candidate is there")
-        self.session.lead(self.done + joined(self.fixed) + self.parts, self.stages.full)
+        self.session.lead(self.done + joined(self.fixed) + self.parts, self.stages.full, len(self.told))
         self.session.save()
 
     def take_in(self, jobs: dict[int, list[Job]]) -> list[int]:
@@ -239,7 +239,7 @@ def stay_short(session: Session, stages: Stages, fixed: Fixed) -> None:
     jobs = session.study.jobs + [job for job in joined(fixed) if job.candidate not in known]
     known |= fixed.keys()
     session.study = replace(session.study, candidates=[c for c in session.study.candidates if c.name in known])
-    session.lead(jobs, stages.first)
+    session.lead(jobs, stages.first, seeds=0)
 
 
 def seeds_of_curve(stages: Stages, seed: int, last: bool) -> Collection[int]:
@@ -264,7 +264,7 @@ def learning_curve(session: Session, stages: Stages, chosen: dict[str, Setting],
     left = session.run(parts, "learning curve") if parts else []
     late = {part_of(job) for job in left}
     found = [job for job in parts if part_of(job) not in late]
-    session.lead(session.study.jobs + found, stages.full)
+    session.lead(session.study.jobs + found, stages.full, session.led)
     if len(left) < len(undone) and session.has_time():
         session.show_so_far()
     return found

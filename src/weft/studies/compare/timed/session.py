@@ -25,6 +25,7 @@ from weft.training.storage.record import best_validation
 
 NOTED = 5.0  # seconds between notes of the time that is spent
 MEASURING = 0.5  # of the time until the end, or of what is kept for it, for the speeds of networks in use
+REPLACING = 2  # seeds of longer runs that tell more than any number of shorter ones
 MARGIN = 1.6  # of what mistakes and report took before, for the last ones
 Finish = Callable[[Study], None]  # what is measured once runs are there: speeds in use, mistakes
 
@@ -45,6 +46,10 @@ class Session:
     say: Say
     watch: Watch
     finish: Finish
+    before: int = 0
+    """seeds of the leaderboard that an earlier session left; another takes its place once it has about as many"""
+    led: int = 0
+    """seeds of the leaderboard of this one, none while its runs are the first short ones"""
     learnt: list[Candidate] = field(init=False)
     """networks that are trained"""
     runs: Runs = field(init=False)
@@ -146,10 +151,21 @@ class Session:
         finally:  # the time of a session that is interrupted is spent, too
             self.save()
 
-    def lead(self, jobs: list[Job], length: float) -> None:
-        """Make these the runs of the leaderboard."""
+    def lead(self, jobs: list[Job], length: float, seeds: int) -> None:
+        """Make these the runs of the leaderboard, so many seeds of full ones."""
         self.study = replace(self.study, jobs=jobs, budget=f"{in_words(length)} of training each")
-        self.study.save()
+        self.led = seeds
+        self.keep()
+
+    @property
+    def leads(self) -> bool:
+        """Whether its leaderboard tells at least about as much as that of an earlier session."""
+        return self.led >= min(self.before, REPLACING)
+
+    def keep(self) -> None:
+        """Write the leaderboard down, unless that of an earlier session tells more."""
+        if self.leads:
+            self.study.save()
 
     def validation(self, job: Job) -> float:
         """The best validation score of a run, or worst of all where it has none."""

@@ -18,7 +18,10 @@ EARLY_END = 0.5  # of the time, after which a run for the first leaderboard is l
 
 
 def run_stages(session: Session) -> Study:
-    """All stages, as far as there is time for them; the study with the runs that its leaderboard is made of."""
+    """All stages, as far as there is time for them; the study with the runs that its leaderboard is made of, none where
+    that of an earlier session stays."""
+    if session.before and session.state.stages is None:
+        session.tell("there was no time to try settings before: sizes and rates are chosen anew")
     add_probes(session)
     for setting in session.state.chosen.values():
         if setting.candidate.start:
@@ -38,7 +41,10 @@ def run_stages(session: Session) -> Study:
     if new := [candidate for candidate in session.learnt if candidate.name not in session.state.chosen]:
         choose_settings(session, stages, new)
     full_runs(session, shortened(session, stages))
-    return session.study
+    if session.leads or not session.study.jobs:
+        return session.study
+    session.tell("the leaderboard stays as it was: there was no time for two seeds of longer runs; give more --time")
+    return replace(session.study, jobs=[])
 
 
 def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:
@@ -51,14 +57,14 @@ def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) ->
     first, others = short_runs(session, stages, candidates), joined(fixed)
     jobs = [*others, *first] if session.workers > 1 else [*first, *others]  # on one worker networks must not wait
     session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
-    session.lead(jobs, stages.first)
+    session.lead(jobs, stages.first, seeds=0)
     late = session.run(jobs, "first leaderboard", gate)
     later += [name for name in fixed if name in {job.candidate for job in late}]
     left = left_out(session, [job for job in late if job.candidate not in fixed])
     session.without(left)
     everyone = [candidate for candidate in everyone if candidate.name not in left]
     session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
-    session.lead([job for job in jobs if job.candidate not in {*left, *later}], stages.first)
+    session.lead([job for job in jobs if job.candidate not in {*left, *later}], stages.first, seeds=0)
     keep_fitted(session, fixed)
     with session.kept_in_reserve():
         session.finish(session.study)

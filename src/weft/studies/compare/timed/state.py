@@ -23,6 +23,7 @@ from weft.training.config import seconds
 FILE, SPENT = "timed.json", "spent.json"
 VALIDATION_ROWS = 1000  # that a run is judged by, at most
 TEST_ROWS, MANY_TEST_ROWS, LONG = 2500, 10_000, 3600.0  # likewise; the second where there are so many seconds
+OUTGROWN = 4  # times the time in which there was none to try settings
 USUAL = (VALIDATION_ROWS,), (TEST_ROWS, MANY_TEST_ROWS)
 
 
@@ -109,7 +110,15 @@ def read_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State
     found, question = stored(folder), question_of(asked, fingerprint)
     if found.question != question:
         return State(question, folds=asked.reading.folds)
-    return replace(found, spent=max(found.spent, noted(folder, question)))
+    found = replace(found, spent=max(found.spent, noted(folder, question)))
+    return replace(found, amount=None, stages=None, chosen={}, adapted=False) if outgrown(found, asked) else found
+
+
+def outgrown(found: State, asked: ComparisonConfig) -> bool:
+    """Whether there is so much more time than before, when it was too short to try settings, that they are chosen now,
+    and the sizes of networks with them."""
+    untried = found.stages is not None and found.stages.settings < 2 and asked.trials not in (0, 1)
+    return untried and asked.time is not None and seconds(asked.time) >= OUTGROWN * found.total
 
 
 def noted(folder: Path, question: str) -> float:

@@ -39,7 +39,7 @@ def choose_settings(session: Session, stages: Stages, candidates: list[Candidate
         tell_choice(session, stages, candidates)
     session.save()
     if others and session.study.jobs and session.has_time():
-        session.study.save()
+        session.keep()
         session.show_so_far()
 
 

@@ -73,6 +73,10 @@ class RayWorker(Worker):
             self.reference = asked
             raise
 
+    @property
+    def ended(self) -> bool:
+        return False  # a task ends, its place on the cluster does not
+
     def terminate(self) -> None:
         if self.reference is not None:
             with suppress(RayError, ValueError):
