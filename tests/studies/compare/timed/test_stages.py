@@ -267,7 +267,7 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
     assert {(r.candidate, r.seed, r.finished) for r in collect(tmp_path).results} == {
         ("mlp", 0, True), ("resnet8_cifar", 0, True), ("hog+logistic", 0, True)
     }  # fmt: skip
-    assert study.budget == "0.1 s of training each"
+    assert study.budget == "0.1 s of training of each network"
 
 
 def test_a_time_too_short_for_a_step_of_each_is_refused_with_one_that_would_do(tmp_path: Path):
@@ -497,6 +497,7 @@ def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: 
     results = {result.candidate: result for result in collect(tmp_path / "out").results}
     names = [candidate.name for candidate in study.candidates if candidate.start]
     assert names == [f"{run.name}+probe", f"{run.name}+finetune"], said
+    assert any("linear probe of a trained network, 1,295 training rows" in line for _, line in study.story), "kept"
     assert all(results[name].finished for name in names)
     assert results[names[0]].record["parameters"] > 70_000 and results[names[0]].predictions is not None
     again = compare(question, tmp_path / "out", "weft compare", said.append)

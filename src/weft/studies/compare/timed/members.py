@@ -56,8 +56,10 @@ def add_probes(session: Session) -> None:
         session.save()
     probes = [probe.candidate for probe in state.probes]
     session.study = replace(session.study, candidates=[*session.study.candidates, *probes])
+    known = {sentence for _, sentence in state.story}
     for probe in probes:
-        session.say(f"{probe.name}: a linear probe of a trained network, {learns_from(session, probe)}")
+        words = f"{probe.name}: a linear probe of a trained network, {learns_from(session, probe)}"
+        (session.say if words in known else session.tell)(words)  # the report has it once, not by every session
 
 
 def learns_from(session: Session, candidate: Candidate) -> str:

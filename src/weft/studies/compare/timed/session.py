@@ -148,7 +148,7 @@ class Session:
 
     def lead(self, jobs: list[Job], length: float) -> None:
         """Make these the runs of the leaderboard."""
-        self.study = replace(self.study, jobs=jobs, budget=f"{in_words(length)} of training each")
+        self.study = replace(self.study, jobs=jobs, budget=f"{in_words(length)} of training of each network")
         self.study.save()
 
     def validation(self, job: Job) -> float:
