@@ -484,6 +484,18 @@ def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.
     assert starts(ComparisonConfig(pretrained=False), facts(), said.append) == [] and len(said) == 1
 
 
+def test_no_two_trained_networks_have_one_name(monkeypatch: pytest.MonkeyPatch):
+    """Runs are told apart by the names of candidates: those of one would be taken for the other's."""
+    lite = PACKAGES["efficientnet_lite0"]
+    monkeypatch.setattr(type(lite), "installed", property(lambda package: package.version))
+    monkeypatch.setattr(trained, "PACKAGES", {"efficientnet_lite0": lite})
+    question, own = ComparisonConfig(start=("models/efficientnet_lite0",)), facts()
+    with pytest.raises(WeftError, match=r"--start models/efficientnet_lite0 has the name of .* --no-pretrained"):
+        starts(question, own, print)
+    assert starts(replace(question, pretrained=False), own, print) == ["models/efficientnet_lite0"]
+    assert starts(replace(question, start=("efficientnet_lite0",)), own, print) == ["efficientnet_lite0"], "once"
+
+
 def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(members, "FINETUNING_STEPS", 1)
     monkeypatch.setattr(members, "seconds", lambda text: 1000.0)  # for features, however busy the machine is
