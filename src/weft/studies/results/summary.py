@@ -164,6 +164,7 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
         max(int(share[1]), 1) / 100 if share else 1.0,
         float(study["story"][-1][0]) if timed else None,
         study["command"].startswith("weft compare"),
+        study["facts"].get("test_rows", 0),
     )
 
 
