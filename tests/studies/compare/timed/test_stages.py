@@ -380,6 +380,8 @@ def test_photographs_are_tried_at_another_side_too(tmp_path: Path, monkeypatch: 
     sides = {job.config.transform.img_size for job in study.trials}  # type: ignore[union-attr]
     assert sides == {32, 64}, said
     assert any("rates, sizes and image sides" in sentence for sentence in said)
+    trials = [sentence for sentence in said if ", rate " in sentence]
+    assert any(" parameters: " in line for line in trials) and any(" at 64 px: " in line for line in trials), trials
     assert all(result.finished for result in collect(tmp_path / "out").results)
 
 
