@@ -55,13 +55,20 @@ def uneven(rows: Sequence[Row]) -> bool:
     return bool(steps) and max(steps) > 1.1 * min(steps)
 
 
+def unequal_rows(rows: Sequence[Row]) -> bool:
+    """Whether the candidates of a table learnt from other numbers of training rows."""
+    return len({row["training_rows"] for row in rows if row.get("training_rows")}) > 1
+
+
 TITLES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "macro_f1": "Macro-F1", "r2": "R²"}
 SHARES = ("accuracy", "balanced_accuracy", "macro_f1")  # metrics that are written in percent
 
 
 def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
-    """All columns of a table; speeds are of tokens where texts were read, and steps are told where they are unequal."""
+    """All columns of a table; speeds are of tokens where texts were read, steps and training rows are told where they
+    are unequal."""
     unit = "tokens" if any(row.get("tokens") for row in rows) else "examples"
+    counted = [Column("training_rows", "Rows", True, lambda v: f"{v:,.0f}", drawn=False, help="that it learnt from")]
     write = share if metric in SHARES else lambda value: f"{value:.3f}"
     title = TITLES.get(metric, metric)
     folds = next((row["folds"] for row in rows if row.get("folds")), None)
@@ -74,6 +81,7 @@ def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
         ),
         Column("macro_f1", "Macro-F1", True, share, drawn=False, help="mean over the classes of their F1"),
         *([Column("steps", "Steps", False, lambda v: f"{v:,.0f}", help="of one training run")] if uneven(rows) else []),
+        *(counted if unequal_rows(rows) else []),
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
         Column("train_speed", "Training", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core"),

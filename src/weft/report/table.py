@@ -15,11 +15,12 @@ from weft.report.columns import Column, Row, columns, written
 from weft.terminal import CsvWriter
 
 WIDE = 150
-NARROW = ("score", "steps", "parameters", "latency", "core_seconds")  # what 80 characters have room for, mostly
+NARROW = ("score", "steps", "training_rows", "parameters", "latency", "core_seconds")
+"""What 80 characters have room for, mostly."""
 LEAST = ("score", "steps")  # what is shown however narrow it is: names are not cut for more
 STORED = ("name", "model", "group", "seeds", "score", "low", "high", "parameters", "macs", "train_speed", "speed",
           "latency", "memory", "seconds", "core_seconds", "money", "lr", "steps",
-          "accuracy", "balanced_accuracy", "macro_f1")  # fmt: skip
+          "accuracy", "balanced_accuracy", "macro_f1", "training_rows")  # fmt: skip
 
 
 def show(summary: dict[str, Any], console: Console | None = None) -> None:
@@ -84,11 +85,19 @@ def headings(column: Column) -> list[str]:
 
 
 def cells_of(column: Column, row: Row) -> list[str]:
-    """The cell of a column; a score is followed by its interval."""
+    """The cell of a column; a score is followed by its interval, rows have the side or length of their inputs."""
+    if column.key == "training_rows":
+        return [f"{written(column, row)}{own_extent(row)}"]
     if column.key != "score":
         return [written(column, row)]
     ends = [column.write(row[end]) for end in ("low", "high")] if row["low"] is not None else []
     return [written(column, row), f"{ends[0].removesuffix(' %')}…{ends[1]}" if ends else "–"]
+
+
+def own_extent(row: Row) -> str:
+    """The image side, or length of texts, that a candidate has for itself."""
+    found = [f"{row[key]} {unit}" for key, unit in (("side", "px"), ("length", "tokens")) if row.get(key)]
+    return f" ({found[0]})" if found else ""
 
 
 def as_csv(summary: dict[str, Any]) -> str:

@@ -25,13 +25,12 @@ from weft.data.batch.stores import made_once
 from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import MemorySplit, Split, spread
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
-from weft.training.config import RunConfig, to_dict, trained_start
+from weft.training.config import FITTED_ROWS, RunConfig, to_dict, trained_start
 from weft.training.metrics import HEADLINE, measure, score
 from weft.training.storage import run_folder
 from weft.training.storage.record import COUNTED, commit, predictions, tested_rows, write_predictions
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the weights: scikit-learn's C, the inverse of ridge's alpha
-MOST = 50_000  # training rows; beyond that the baseline takes an evenly spread sample
 QUICK_STRENGTHS, QUICK_ROWS = (0.1, 1.0, 10.0), 10_000  # of the one beside a single run, which takes seconds
 QUICK_SIDE = 96  # px of its images
 QUICK_WORK = 5e10  # rows · features · classes · steps of its fits, at most: about ten seconds of a busy core
@@ -53,7 +52,7 @@ def run_baseline(config: RunConfig, path: Path, source: Source, transform: Trans
     folder = run_folder.RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
     folder.write_asked(config)
-    rows = {role: examples(source.splits[role], MOST if role == "train" else None) for role in ROLES}
+    rows = {role: examples(source.splits[role], FITTED_ROWS if role == "train" else None) for role in ROLES}
     inputs, targets = {role: x for role, (x, _) in rows.items()}, {role: y for role, (_, y) in rows.items()}
     size = (0, 0)
     if start := trained_start(config.model):

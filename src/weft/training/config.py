@@ -264,6 +264,7 @@ class RunConfig:
 
 FITTED = "logistic"  # ends the names of models that are fitted and not trained step by step: hog+logistic
 CLASSICAL_FEATURES = ("hog", "tfidf")
+FITTED_ROWS = 50_000  # training rows; beyond that a classical baseline takes an evenly spread sample
 
 
 def is_fitted(model: str) -> bool:

@@ -11,7 +11,9 @@ from rich.console import Console
 
 from studies.fabricated import make_study
 from weft.studies.compare import progress
+from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.progress import Progress, clock_time, shown
+from weft.studies.compare.timed.trials import other_size
 
 
 def drawn(found: Progress, width: int = 80) -> str:
@@ -36,6 +38,21 @@ def test_every_candidate_has_its_state_score_spread_and_the_time_left(tmp_path: 
     assert "2 done" in lines["mlp"] and "0.9" in lines["mlp"] and "…" in lines["mlp"]
     assert "training seed 1, 1 done" in lines["vit_nano_p4_32"] and "1 failed, 1 waiting" in lines["lenet5"]
     assert "12:34 left" in text and "6 of 8 runs of this stage" in text
+
+
+def test_trials_of_one_rate_are_told_apart_by_their_size(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9}, seeds=1)
+    config = study.jobs[0].labelled
+    trial = replace(
+        config,
+        optimisation=replace(config.optimisation, lr=0.003),
+        objective=replace(config.objective, judged_on="validation"),
+    )
+    usual = Candidate("mlp", "mlp", "mlp", count={"params": 50_000})
+    smaller = replace(usual, count={"params": 12_345}, img_size=48)
+    said = [replace(study.jobs[0], config=trial, size=other_size(each, usual)).which for each in (usual, smaller)]
+    assert said == ["rate 0.003", "rate 0.003 with 12.3 k parameters at 48 px"]
+    assert study.jobs[0].which == "seed 0"
 
 
 @pytest.mark.parametrize("width", [60, 80])

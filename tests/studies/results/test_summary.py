@@ -382,6 +382,13 @@ def test_what_would_settle_it_is_told_as_flags_of_the_command(tmp_path: Path, co
     assert needed["sentence"].endswith(f": {flags}" if flags else "(less than a minute)")
 
 
+def test_test_rows_that_were_not_judged_are_named_where_they_would_settle_it(tmp_path: Path):
+    study = make_study(tmp_path, {"vit_nano_p4_32": 0.80, "mlp": 0.82}, seeds=5, examples=100)
+    replace(study, facts=replace(study.facts, test_rows=10**6), command="weft compare x.csv").save()
+    (needed,) = summarise(collect(tmp_path))["settling"]
+    assert needed["rows"] and needed["sentence"].endswith(f": --test-rows {needed['rows']}")
+
+
 def test_one_seed_is_marked_in_every_pair(tmp_path: Path):
     make_study(tmp_path, {"vit_nano_p4_32": 0.5, "mlp": 0.95}, seeds=1)
     summary = summarise(collect(tmp_path))

@@ -112,6 +112,24 @@ def test_one_seed_asks_for_five():
     assert needed.seeds == 4 and "one seed tells nothing of others" in needed.sentence
 
 
+@pytest.mark.parametrize(
+    ("known", "flags"),
+    [
+        (Pace(asked=True, test_rows=5000), ": --test-rows {rows}"),
+        (Pace(asked=True, test_rows=61), ", and the source has 61: --test-rows 61"),
+        (Pace(asked=True, test_rows=60), ""),
+        (Pace(test_rows=5000), ""),
+    ],
+)
+def test_where_the_source_has_more_test_rows_than_were_judged_the_flag_for_them_is_named(known: Pace, flags: str):
+    first, second = study(np.random.default_rng(3), 5, 60, 0.005)
+    candidates = [judged("vit", "attention", first), judged("mlp", "mlp", second)]
+    (needed,) = settling(answer(candidates, "value", "none"), candidates, known)
+    assert needed.rows is not None and needed.rows > 61
+    told = f"as 60 test rows are too few; about {needed.rows:,} would"
+    assert needed.sentence.endswith(told + flags.format(rows=needed.rows))
+
+
 def test_no_difference_at_all_is_settled_by_nothing():
     same = np.ones((3, 50))
     c = [judged("a", "attention", same), judged("b", "mlp", same.copy())]

@@ -42,6 +42,7 @@ class Source:
     target: str | None = None  # the column of the labels
     spare: tuple[str, ...] = ()  # columns that are used for nothing
     bad: list[tuple[str, str]] = field(default_factory=list)  # rows that were left out: place, and why
+    whole: dict[str, int] = field(default_factory=dict)  # rows of splits of which fewer were asked for
 
     @property
     def fingerprint(self) -> str:

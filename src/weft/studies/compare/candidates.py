@@ -58,6 +58,7 @@ class Facts:
     notes: list[str] = field(default_factory=list)
     held_out: bool = False  # whether its test rows were held out by seed, for want of a split of their own
     cautions: list[str] = field(default_factory=list)  # what a reader of its scores has to know first
+    test_rows: int = 0  # that it has, of which runs may be judged by fewer; 0 where nobody counted them
 
     @property
     def side(self) -> int:

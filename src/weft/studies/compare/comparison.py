@@ -332,7 +332,9 @@ def trial_jobs(asked: ComparisonConfig, study: Study, carried: Mapping[str, str]
     return [
         Job(job.candidate, trial(job.labelled, rate), job.fingerprint)
         for job in study.jobs
-        if job.seed == 0 and job.config.reading.train_fraction == 1 and job.candidate in learnt
+        if job.seed == 0
+        and job.config.reading.train_fraction == asked.reading.train_fraction
+        and job.candidate in learnt
         for rate in rates(job.config.optimisation.opt, trials_of(asked))
     ]
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from weft import machine
 from weft.errors import WeftError
 from weft.studies.compare.comparison import plan_comparison, prepare, trial_jobs
-from weft.studies.compare.config import ComparisonConfig, decided
-from weft.studies.compare.run_configs import BATCH, run_config
+from weft.studies.compare.config import USUAL_TIME, ComparisonConfig, decided
+from weft.studies.compare.run_configs import BATCH, SHARES, run_config
 from weft.studies.compare.timed.clock import in_words
-from weft.studies.compare.timed.layout import Room, lay_out, trial_seconds
+from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, trial_seconds
 from weft.studies.compare.timed.pace import STARTING, Pace
 from weft.studies.compare.timed.plan import PASSES, SETTINGS
 from weft.studies.compare.timed.sizes import IN_RUNS
+from weft.studies.compare.trained import starts
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
 from weft.studies.engine.simulation import DryRun, PlannedRun
@@ -39,7 +40,7 @@ def dry_comparison(asked: ComparisonConfig, say: Say) -> DryRun:
         asked = prepared.asked
         study = plan_comparison(asked, Path(nowhere), "", prepared.facts, prepared.candidates)
         if by_time:
-            return dry_time(asked, study, pool)
+            return dry_time(asked, study, pool, starts(asked, prepared.facts, say))
         return dry_study(study, trial_jobs(asked, study), pool, asked.execution.price_per_hour)
 
 
@@ -101,32 +102,62 @@ def run_seconds(config: RunConfig, paces: dict[str, Pace]) -> float:
     return STARTING + (steps + PROBED) * pace.step + judged + tested
 
 
-def dry_time(asked: ComparisonConfig, study: Study, pool: Pool) -> DryRun:
-    """A comparison in a given time: it ends on time on any number of machines, and more of them make more of it."""
+def dry_time(asked: ComparisonConfig, study: Study, pool: Pool, trained: Sequence[str] = ()) -> DryRun:
+    """A comparison by time: one of a given time ends on time on any number of machines, and more of them make more of
+    it. `trained` names the trained networks that take part, which are not timed."""
     learnt = [candidate for candidate in study.candidates if not candidate.fixed]
     configs = {c.name: run_config(asked, c, 0, study.facts.rows) for c in learnt}
     paces = paces_of(pool, configs.values())
     each = {name: paces[shape(config)] for name, config in configs.items()}
-    total = seconds(asked.time or asked.amount or "1s")
-    epoch = study.facts.rows / (asked.optimisation.batch_size or BATCH)
-    longest = PASSES * epoch * max(pace.step for pace in each.values())
-    left = IN_RUNS * total
-    room = Room(left, left, len(pool.workers), longest)
-    stages = lay_out(list(each.values()), room, asked.seeds, SETTINGS)
+    stages = stages_of(asked, list(each.values()), study.facts.rows, len(pool.workers))
+    notes = []
+    if asked.amount is None:
+        total = in_words(seconds(asked.time or USUAL_TIME))
+        notes = [f"a comparison in {total} uses all of it on any number of machines: what is left over goes into "
+                 f"further seeds, so machine-hours are {total} times the machines"]  # fmt: skip
+    if trained:
+        notes.append(f"trained networks ({', '.join(trained)}) take part where there is time, and are left out here")
+    runs = planned_runs(asked, each, stages)
+    return DryRun(runs, this_machine(), len(pool.workers), asked.execution.price_per_hour, notes)
+
+
+def stages_of(asked: ComparisonConfig, paces: list[Pace], rows: int, workers: int) -> Stages:
+    """Lengths of runs, seeds and settings as the comparison itself would lay them out before its first run."""
+    settings = (SETTINGS if asked.trials is None else asked.trials) or 1
+    if asked.amount is not None:
+        full = seconds(asked.amount)
+        return Stages(full / SHORTER, full, settings, asked.seeds)
+    left = IN_RUNS * seconds(asked.time or USUAL_TIME)
+    epoch = rows / (asked.optimisation.batch_size or BATCH)
+    longest = PASSES * epoch * max(pace.step for pace in paces)
+    room = Room(left, left, workers, longest, len(parts(asked)), asked.reading.folds or 1)
+    stages = lay_out(paces, room, asked.seeds, settings)
     if stages is None:
-        raise WeftError(f"--time {asked.time} is too short for a step of each of {len(each)} candidates")
-    runs = [PlannedRun(f"{name}, first", pace.seconds(stages.first)) for name, pace in each.items()]
+        raise WeftError(f"--time {asked.time} is too short for a step of each of {len(paces)} candidates")
+    return stages
+
+
+def planned_runs(asked: ComparisonConfig, each: Mapping[str, Pace], stages: Stages) -> list[PlannedRun]:
+    """First runs, trials, and full runs: as many of a seed as it has folds, and parts of a learning curve."""
+    folds = [f", fold {fold}" for fold in range(asked.reading.folds or 0)] or [""]
+    runs = [
+        PlannedRun(f"{name}, first{fold}", pace.seconds(stages.first)) for name, pace in each.items() for fold in folds
+    ]
     if stages.settings > 1:
         trials = {name: trial_seconds(pace, stages) for name, pace in each.items()}
         runs += [PlannedRun(f"{name}, trials of settings", took, 1) for name, took in trials.items()]
-    runs += [
-        PlannedRun(f"{name}, seed {seed}", pace.seconds(stages.full), 2)
+    return runs + [
+        PlannedRun(f"{name}, seed {seed}{fold}{part}", pace.seconds(stages.full), 2)
         for seed in range(stages.seeds)
         for name, pace in each.items()
+        for fold in folds
+        for part in parts(asked)
     ]
-    notes = [f"a comparison in {in_words(total)} uses all of it on any number of machines: what is left over goes into "
-             f"further seeds, so machine-hours are {in_words(total)} times the machines"]  # fmt: skip
-    return DryRun(runs, this_machine(), len(pool.workers), asked.execution.price_per_hour, notes)
+
+
+def parts(asked: ComparisonConfig) -> list[str]:
+    """The training rows that a network is trained on, in words: all, and those of a learning curve."""
+    return ["", *(f", {share:.0%} of the rows" for share in SHARES if asked.learning_curve)]
 
 
 def this_machine() -> str:

@@ -18,7 +18,6 @@ from weft import terminal
 from weft.errors import WeftError
 from weft.studies.engine.runner import Say
 from weft.studies.engine.study import Job, Study
-from weft.training.config import RunConfig
 from weft.training.storage.record import best_validation
 
 if TYPE_CHECKING:
@@ -130,11 +129,8 @@ class Progress:
 
 
 def under_way(study: Study, job: Job) -> str | None:
-    """A run that has begun: its seed, a trial's rate; None where it has not."""
-    if not (study.run_folder(job).path / "run.yaml").is_file():
-        return None
-    trial = isinstance(job.config, RunConfig) and job.config.objective.judged_on == "validation"
-    return f"rate {job.config.optimisation.lr:g}" if trial else f"seed {job.seed}"
+    """Which run has begun; None where it has not."""
+    return job.which if (study.run_folder(job).path / "run.yaml").is_file() else None
 
 
 def clock_time(seconds: float) -> str:

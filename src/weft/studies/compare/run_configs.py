@@ -51,7 +51,7 @@ def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: 
     on its embeddings."""
     length = candidate.max_length or asked.transform.max_length
     transform = TransformConfig(img_size=candidate.img_size, max_length=length)
-    reading = replace(asked.reading, train_fraction=candidate.share)
+    reading = replace(asked.reading, train_fraction=asked.reading.train_fraction * candidate.share)
     if candidate.fixed:
         return RunConfig(
             source=asked.source,
@@ -114,4 +114,6 @@ def with_batch(asked: ComparisonConfig, rows: int) -> ComparisonConfig:
 
 
 def with_fraction(config: RunConfig, share: float) -> RunConfig:
-    return config if share == 1 else replace(config, reading=replace(config.reading, train_fraction=share))
+    """The configuration with a share of the training rows that it has, which may be a part of the source alone."""
+    fraction = share * config.reading.train_fraction
+    return replace(config, reading=replace(config.reading, train_fraction=fraction))

@@ -79,7 +79,14 @@ def starts(asked: ComparisonConfig, facts: Facts, say: Say) -> list[str]:
     names = [Path(start).name for start in asked.start]
     if len(set(names)) < len(names):
         raise WeftError(f"--start takes networks of different names, not {', '.join(names)}; rename one of them")
-    return [*here, *asked.start]
+    further = [start for start in asked.start if start not in here]
+    for start in further:
+        if (name := Path(start).name) in here:  # candidates of one name, whose runs would be taken for one another's
+            raise WeftError(
+                f"--start {start} has the name of {name}, which is installed here; rename it, or leave the installed "
+                "networks out with --no-pretrained"
+            )
+    return [*here, *further]
 
 
 def trained_here(asked: ComparisonConfig, facts: Facts) -> list[str]:

@@ -130,4 +130,5 @@ def facts_of_labelled(config: RunConfig) -> Facts:
         notes=source.notes,
         held_out=source.held_out,
         cautions=cautions(source),
+        test_rows=source.whole.get("test", source.count("test")),
     )

@@ -19,7 +19,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.shared_runs import take_over
 from weft.studies.engine.study import Job, Study
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
-from weft.training.config import RunConfig, is_fitted
+from weft.training.config import is_fitted
 from weft.training.run.kinds import AnyConfig
 
 T = TypeVar("T")
@@ -271,7 +271,7 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
                     continue
                 ended += 1
                 took = time.perf_counter() - started
-                say(f"[{ended}/{total}] {called(job)}: {end.sentence}, {took:.1f} s")
+                say(f"[{ended}/{total}] {job.candidate}, {job.which}: {end.sentence}, {took:.1f} s")
                 if admission is not None and study.finished(job):
                     admission.ended(job, took)
                 alike.note(job.candidate, end.cause, end.sentence)
@@ -282,12 +282,6 @@ def run_jobs(study: Study, pool: Pool, jobs: list[Job], say: Say, admission: Adm
             "the same command goes on"
         ) from None
     return left
-
-
-def called(job: Job) -> str:
-    """A run in a line: by its seed, a trial by its rate."""
-    trial = isinstance(job.config, RunConfig) and job.config.objective.judged_on == "validation"
-    return f"{job.candidate}, " + (f"rate {job.config.optimisation.lr:g}" if trial else f"seed {job.seed}")
 
 
 def begin(study: Study, pool: Pool, worker: Worker, job: Job) -> None:

@@ -86,10 +86,17 @@ class Job:
     fingerprint: str
     part: str = ""
     after: str = ""
+    size: str = field(default="", compare=False)  # in words, where it is not the candidate's usual one
 
     @property
     def seed(self) -> int:
         return self.config.seed
+
+    @property
+    def which(self) -> str:
+        """Which run of its candidate it is, in words: by its seed, a trial by its rate and size."""
+        trial = isinstance(self.config, RunConfig) and self.config.objective.judged_on == "validation"
+        return f"rate {self.config.optimisation.lr:g}{self.size}" if trial else f"seed {self.seed}"
 
     @property
     def labelled(self) -> RunConfig:

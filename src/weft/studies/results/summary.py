@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from weft.studies.results.answers import judge
 from weft.studies.results.error_examples import read_mistakes
 from weft.studies.results.folds import joined, of_record, runs_of, stuck
 from weft.studies.results.inference_speed import Inference, read_inference
+from weft.studies.results.learnt_rows import learnt_rows, not_from_all, unequal_rows
 from weft.studies.results.load import (
     BY_ANSWER,
     Collection,
@@ -86,7 +87,11 @@ def summarise(collection: Collection) -> dict[str, Any]:
     judged = by_cost_in_use(judged, by_candidate) if study["match"] == "time" else judged
     unit = "points" if metric in BY_ANSWER else "value"
     own = next((own for r in whole if r.record and (own := own_metric(r.record)) not in (None, metric)), None)
-    rows = [leaderboard_row(candidate, by_candidate[candidate.name], metric) for candidate in collection.candidates]
+    learnt = learnt_rows(collection)
+    rows = [
+        leaderboard_row(candidate, by_candidate[candidate.name], metric) | {"training_rows": learnt.get(candidate.name)}
+        for candidate in collection.candidates
+    ]
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     verdicts = answer(judged, unit, held_equal(collection))
     curve = learning(collection, metric)
@@ -102,7 +107,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "own_metric": own,
         "unit": unit,
         "recommendation": recommend(judged, verdicts, guesses),
-        "verdicts": [as_row(verdict) for verdict in verdicts],
+        "verdicts": [as_row(verdict, learnt) for verdict in verdicts],
         "settling": [asdict(one) for one in settling(verdicts, judged, pace_of(collection, rows, whole))],
         "rows": rows,
         "pairs": pairs(judged),
@@ -117,7 +122,12 @@ def summarise(collection: Collection) -> dict[str, Any]:
         "learning": curve,
         "more_rows": more_rows(curve, facts["rows"], unit) if curve and facts.get("rows") else [],
         "environment": environment(whole),
-        "cautions": [*facts.get("cautions", []), *not_deciding(own, metric), *drawn_together(judged)],
+        "cautions": [
+            *facts.get("cautions", []),
+            *not_deciding(own, metric),
+            *drawn_together(judged),
+            *not_from_all(rows, in_given_time(study)),
+        ],
         "guesses": in_one_sentence(told, runs) if len(guesses) > 1 else list(guesses.values()),
         "guess_details": list(guesses.values()) if len(guesses) > 1 else [],
         "story": study.get("story", []),
@@ -148,14 +158,20 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
     """What further seeds take: seconds of a run of each candidate, runs side by side, and the time spent so far."""
     place, study = environment(whole), collection.study
     share = re.match(r"(\d+)% of", study.get("overhead", ""))
-    timed = study["match"] == "time" and study.get("story") and "--amount" not in study["command"]
+    timed = study.get("story") and in_given_time(study)
     return Pace(
         {row["name"]: row["seconds"] or 0.0 for row in rows},
         max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
         max(int(share[1]), 1) / 100 if share else 1.0,
         float(study["story"][-1][0]) if timed else None,
         study["command"].startswith("weft compare"),
+        study["facts"].get("test_rows", 0),
     )
+
+
+def in_given_time(study: dict[str, Any]) -> bool:
+    """Whether the time of the whole study was given, so that more of it makes more of everything."""
+    return study["match"] == "time" and "--amount" not in study["command"]
 
 
 def held_equal(collection: Collection) -> str:
@@ -296,8 +312,10 @@ def as_numbers(value: Estimate) -> dict[str, float]:
     return {"mean": value.mean, "low": value.low, "high": value.high}
 
 
-def as_row(verdict: Verdict) -> dict[str, Any]:
-    found = {name: getattr(verdict, name) for name in ("question", "sentence", "shown", "preliminary", "alone")}
+def as_row(verdict: Verdict, learnt: Mapping[str, int]) -> dict[str, Any]:
+    """A verdict as tables have it; its sentence adds where its two sides `learnt` from other numbers of rows."""
+    found = {name: getattr(verdict, name) for name in ("question", "shown", "preliminary", "alone")}
+    found["sentence"] = verdict.sentence + unequal_rows(verdict.first, verdict.second, learnt)
     return {**found, "p": verdict.adjusted, **as_numbers(verdict.estimate)}
 
 

@@ -39,6 +39,7 @@ class Pace:
     share: float = 1.0  # of the time of workers that went into training
     spent: float | None = None  # seconds of the comparison so far, where its time was given
     asked: bool = False  # by a command that takes --seeds
+    test_rows: int = 0  # of the source, of which fewer may have been judged
 
     def minutes(self, candidates: Sequence[JudgedCandidate], more: int) -> float:
         """Those of so many further seeds."""
@@ -51,6 +52,13 @@ class Pace:
             return ""
         time = "" if self.spent is None or not minutes else f" --time {math.ceil(self.spent / 60 + minutes)}m"
         return f": --seeds {seeds}{time}"
+
+    def further_rows(self, now: int, wanted: int) -> str:
+        """How to get at so many test rows, where the source has more of them than are judged now."""
+        if not self.asked or self.test_rows <= now:
+            return ""
+        most = "" if self.test_rows >= wanted else f", and the source has {self.test_rows:,}"
+        return f"{most}: --test-rows {min(wanted, self.test_rows)}"
 
 
 def settling(
@@ -87,10 +95,10 @@ def needed(
     more_seeds = further_seeds(verdict.estimate, level)
     if more_seeds is not None:
         return seeds(more_seeds, "", " would probably decide it")
-    return more_rows_needed(verdict, first.rows.drawn, level)
+    return more_rows_needed(verdict, first.rows.drawn, level, pace)
 
 
-def more_rows_needed(verdict: Verdict, drawn: int | None, level: float) -> Needed:
+def more_rows_needed(verdict: Verdict, drawn: int | None, level: float, pace: Pace) -> Needed:
     """What a question needs that no number of seeds decides; `drawn` is the number of groups, if rows are of some."""
     rows, question = enough_rows(verdict.estimate, level), verdict.question
     what = "test rows" if drawn is None else "groups of test rows"
@@ -99,6 +107,7 @@ def more_rows_needed(verdict: Verdict, drawn: int | None, level: float) -> Neede
         said = f"{question}: neither seeds nor {what} would decide it at the difference seen, which is too small"
     else:
         said = f"{question}: no number of seeds would decide it, as {now:,} {what} are too few; about {rows:,} would"
+        said += pace.further_rows(now, rows) if drawn is None else ""  # rows of groups are not counted one by one
     return Needed(question, None, rows, None, said)
 
 

@@ -256,7 +256,8 @@ def thinned(source: Source, role: str, count: int | None) -> Source:
         return source
     learnt = role == "train" and source.task in ("classes", "binary")
     less = drawn(source.splits[role], noise.key(source.config.split_seed, "share"), count, every_class=learnt)
-    return replace(source, splits={**source.splits, role: less})
+    whole = {**source.whole, role: source.count(role)}
+    return replace(source, splits={**source.splits, role: less}, whole=whole)
 
 
 @overload

@@ -83,7 +83,7 @@ def test_the_same_time_and_less_of_it_leave_the_leaderboard_and_more_goes_on(
     more = compare(replace(QUESTION, time="2000s"), tmp_path, "weft compare", said.append)
     shared = set(names(more)) & set(names(first))
     assert {name.split("-seed")[0] for name in shared} == {"hog+logistic"}, "longer runs beside the same baseline"
-    assert len(more.jobs) == 3 and more.budget == "0.5 s of training each"
+    assert len(more.jobs) == 3 and more.budget == "0.5 s of training of each network"
 
 
 def test_a_leaderboard_of_two_seeds_stays_until_there_are_two_of_longer_runs(
@@ -289,7 +289,7 @@ def test_other_weights_at_the_same_path_make_other_runs_and_are_told(tmp_path: P
     session = probing(tmp_path, probe_of(0.5))
     members.add_probes(session)
     (known,) = session.fixed()["enc+probe"]
-    assert session.state.chosen and not session.state.story
+    assert session.state.chosen and not any("has changed" in told for _, told in session.state.story)
     session = probing(tmp_path, probe_of(0.5), weights="other")
     tried = session.state.chosen.pop("enc+finetune")  # as if it was killed before its choice
     session.state.tried, session.state.paces[tried.size] = [(tried, 4.0)], FAST
@@ -304,8 +304,11 @@ def test_other_weights_at_the_same_path_make_other_runs_and_are_told(tmp_path: P
 def test_what_an_older_session_made_of_weights_that_it_did_not_note_stays(tmp_path: Path):
     probe = probe_of(0.5)
     session = probing(tmp_path, replace(probe, candidate=replace(probe.candidate, weights="")))
-    members.add_probes(session)
-    assert session.state.chosen and session.state.fitted and not session.state.story
+    for _ in range(2):
+        members.add_probes(session)
+    assert session.state.chosen and session.state.fitted
+    (told,) = [sentence for _, sentence in session.state.story]
+    assert told == "enc+probe: a linear probe of a trained network, 648 training rows, images at 96 px", "once"
 
 
 @pytest.mark.parametrize(("total", "share", "known"), [(1500.0, 0.2, 0), (2000.0, 0.8, 0), (2000.0, 0.25, 1)])
@@ -326,7 +329,7 @@ def test_probes_learn_from_more_rows_where_there_is_twice_the_time(
 
 @pytest.mark.parametrize(("step", "left", "told"), [
     (0.01, 900.0, "enc+finetune goes on with 1,036 training rows, images at 128 px"),
-    (3.0, 900.0, "enc+finetune: rows and images as before: 5 steps only; --time 26.7 min would do"),
+    (3.0, 900.0, "enc+finetune: rows and images as before: 5 steps only; --time 27m would do"),
     (0.01, 5.0, "enc+finetune: rows and images as before: there is no time for a full run; give more --time"),
 ])  # fmt: skip
 def test_a_fine_tuned_network_follows_its_probe_to_more_rows_and_larger_images_where_there_is_time(

@@ -267,7 +267,7 @@ def test_where_time_runs_out_the_leaderboard_is_that_of_the_short_runs(tmp_path:
     assert {(r.candidate, r.seed, r.finished) for r in collect(tmp_path).results} == {
         ("mlp", 0, True), ("resnet8_cifar", 0, True), ("hog+logistic", 0, True)
     }  # fmt: skip
-    assert study.budget == "0.1 s of training each"
+    assert study.budget == "0.1 s of training of each network"
 
 
 def test_a_time_too_short_for_a_step_of_each_is_refused_with_one_that_would_do(tmp_path: Path):
@@ -380,6 +380,8 @@ def test_photographs_are_tried_at_another_side_too(tmp_path: Path, monkeypatch: 
     sides = {job.config.transform.img_size for job in study.trials}  # type: ignore[union-attr]
     assert sides == {32, 64}, said
     assert any("rates, sizes and image sides" in sentence for sentence in said)
+    trials = [sentence for sentence in said if ", rate " in sentence]
+    assert any(" parameters: " in line for line in trials) and any(" at 64 px: " in line for line in trials), trials
     assert all(result.finished for result in collect(tmp_path / "out").results)
 
 
@@ -484,6 +486,18 @@ def test_trained_networks_are_named_or_what_pip_would_bring(monkeypatch: pytest.
     assert starts(ComparisonConfig(pretrained=False), facts(), said.append) == [] and len(said) == 1
 
 
+def test_no_two_trained_networks_have_one_name(monkeypatch: pytest.MonkeyPatch):
+    """Runs are told apart by the names of candidates: those of one would be taken for the other's."""
+    lite = PACKAGES["efficientnet_lite0"]
+    monkeypatch.setattr(type(lite), "installed", property(lambda package: package.version))
+    monkeypatch.setattr(trained, "PACKAGES", {"efficientnet_lite0": lite})
+    question, own = ComparisonConfig(start=("models/efficientnet_lite0",)), facts()
+    with pytest.raises(WeftError, match=r"--start models/efficientnet_lite0 has the name of .* --no-pretrained"):
+        starts(question, own, print)
+    assert starts(replace(question, pretrained=False), own, print) == ["models/efficientnet_lite0"]
+    assert starts(replace(question, start=("efficientnet_lite0",)), own, print) == ["efficientnet_lite0"], "once"
+
+
 def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(members, "FINETUNING_STEPS", 1)
     monkeypatch.setattr(members, "seconds", lambda text: 1000.0)  # for features, however busy the machine is
@@ -497,6 +511,7 @@ def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: 
     results = {result.candidate: result for result in collect(tmp_path / "out").results}
     names = [candidate.name for candidate in study.candidates if candidate.start]
     assert names == [f"{run.name}+probe", f"{run.name}+finetune"], said
+    assert any("linear probe of a trained network, 1,295 training rows" in line for _, line in study.story), "kept"
     assert all(results[name].finished for name in names)
     assert results[names[0]].record["parameters"] > 70_000 and results[names[0]].predictions is not None
     again = compare(question, tmp_path / "out", "weft compare", said.append)

@@ -22,7 +22,7 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.progress import unwatched
-from weft.studies.compare.run_configs import run_config
+from weft.studies.compare.run_configs import run_config, with_fraction
 from weft.studies.compare.timed import members, plan
 from weft.studies.compare.timed.clock import Clock, Gate
 from weft.studies.compare.timed.full_runs import learning_curve
@@ -124,6 +124,15 @@ def test_what_there_is_no_time_for_or_cannot_be_is_left_out_with_a_note(tmp_path
     assert embedded(session, 0, PROBE) == []
     assert session.state.story[-1][1].startswith("left out: encoder+gmlp, encoder+tmlp, encoder+amlp: --frozen needs")
     assert embedded(session_of(tmp_path / "photos", modality="image"), 0, PROBE) == []
+
+
+@pytest.mark.parametrize("change", [{}, {"model": "encoder"}])
+def test_trained_networks_learn_from_no_more_of_the_source_than_was_asked_for(change: dict[str, Any]):
+    """A comparison on a fifth of the source counts its rows; a candidate's share is of these."""
+    question = ComparisonConfig(source="texts", reading=ReadingConfig(train_fraction=0.2))
+    config = run_config(question, replace(PROBE.candidate, share=0.5, **change), 0, 1000, 50)
+    assert config.reading.train_fraction == pytest.approx(0.1)
+    assert with_fraction(config, 0.3).reading.train_fraction == pytest.approx(0.03)
 
 
 def test_the_plan_has_room_for_embeddings_and_what_stands_on_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -188,7 +188,7 @@ def keep_fitted(session: Session, fixed: Fixed) -> None:
     candidates = {candidate.name: candidate for candidate in session.study.candidates}
     for name, jobs in fixed.items():
         if name in candidates and all(session.study.finished(job) for job in jobs):
-            share = jobs[0].config.reading.train_fraction
+            share = jobs[0].config.reading.train_fraction / session.asked.reading.train_fraction
             session.state.fitted[name] = replace(candidates[name], share=share)
     session.save()
 

@@ -9,7 +9,7 @@ from typing import Any
 from weft.errors import WeftError, WorkFailed
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import run_config
-from weft.studies.compare.timed.clock import Gate, in_words
+from weft.studies.compare.timed.clock import Gate, as_duration, in_words
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.runs import GROWN
@@ -56,8 +56,10 @@ def add_probes(session: Session) -> None:
         session.save()
     probes = [probe.candidate for probe in state.probes]
     session.study = replace(session.study, candidates=[*session.study.candidates, *probes])
+    known = {sentence for _, sentence in state.story}
     for probe in probes:
-        session.say(f"{probe.name}: a linear probe of a trained network, {learns_from(session, probe)}")
+        words = f"{probe.name}: a linear probe of a trained network, {learns_from(session, probe)}"
+        (session.say if words in known else session.tell)(words)  # the report has it once, not by every session
 
 
 def learns_from(session: Session, candidate: Candidate) -> str:
@@ -137,7 +139,7 @@ def add_finetuned(session: Session, stages: Stages) -> None:
         if pace is None:
             continue
         if (steps := pace.steps(stages.full)) < FINETUNING_STEPS:
-            longer = in_words(session.clock.total * FINETUNING_STEPS / steps)
+            longer = as_duration(session.clock.total * FINETUNING_STEPS / steps)
             tell_late(session, [setting.candidate], f"{steps} steps only; --time {longer} would do")
         elif (took := pace.seconds(stages.full)) > max(MOST_JUDGED * stages.full, LONG_RUN * session.clock.total):
             told = f"a run takes {in_words(took)} for {in_words(stages.full)} of training, the rest is judging"

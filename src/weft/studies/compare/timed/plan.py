@@ -93,7 +93,7 @@ def too_short(session: Session) -> WeftError:
     several = f" of each of {len(paces)} candidates" if len(paces) > 1 else ""
     return WeftError(
         f"--time {session.asked.time} is too short for a step{several}; give at least "
-        f"{in_words(ROOMIER * session.until(0.0, seeds=2))}{', or fewer --models' if several else ''}"
+        f"{as_duration(ROOMIER * session.until(0.0, seeds=2))}{', or fewer --models' if several else ''}"
     )
 
 

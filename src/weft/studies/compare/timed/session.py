@@ -153,7 +153,7 @@ class Session:
 
     def lead(self, jobs: list[Job], length: float, seeds: int) -> None:
         """Make these the runs of the leaderboard, so many seeds of full ones."""
-        self.study = replace(self.study, jobs=jobs, budget=f"{in_words(length)} of training each")
+        self.study = replace(self.study, jobs=jobs, budget=f"{in_words(length)} of training of each network")
         self.led = seeds
         self.keep()
 

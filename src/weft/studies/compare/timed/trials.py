@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from weft.errors import WeftError
+from weft.report.columns import scaled
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed.layout import KEPT, Stages
@@ -65,10 +66,13 @@ def read_larger(session: Session, candidates: list[Candidate]) -> None:
 
 def run_trials(session: Session, settings: dict[str, list[Setting]], length: float) -> Tried:
     """A trial of each setting, which leaves the test split alone."""
-    tried = {
-        name: [(setting, session.runs.trained(setting, 0, length, tested=False)) for setting in several]
-        for name, several in settings.items()
-    }
+    usual = {candidate.name: candidate for candidate in session.learnt}
+
+    def trial(setting: Setting) -> Job:
+        job = session.runs.trained(setting, 0, length, tested=False)
+        return replace(job, size=other_size(setting.candidate, usual[job.candidate]))
+
+    tried = {name: [(setting, trial(setting)) for setting in several] for name, several in settings.items()}
     pairs = [pair for several in tried.values() for pair in several]
     left = session.run([job for _, job in pairs], "settings") if pairs else []
     known = {job.name for job in [*session.study.trials, *left]}
@@ -77,6 +81,13 @@ def run_trials(session: Session, settings: dict[str, list[Setting]], length: flo
     session.state.tried += [(setting, length) for setting, _ in new]
     session.save()
     return tried
+
+
+def other_size(candidate: Candidate, usual: Candidate) -> str:
+    """Parameters and image side of a candidate in words, where they are not its usual ones."""
+    own, known = (scaled(each.count.get("params", 0)) for each in (candidate, usual))
+    side = f" at {candidate.img_size} px" if candidate.img_size != usual.img_size else ""
+    return f" with {own} parameters{side}" if own != known else side
 
 
 def best_first(session: Session, pairs: list[tuple[Setting, Job]]) -> list[tuple[Setting, Job]]:
