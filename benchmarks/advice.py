@@ -5,9 +5,9 @@
 
 The full grid trains every candidate at every setting that the comparison could have chosen (sizes × rates, image
 sides), with five seeds, to the end: runs of a candidate are twice as long as the full runs of the comparison, and as
-long again while that still raises its validation score. The best setting of each is chosen on the validation split. It
-takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same command goes on where
-it was stopped. The record is written after every seed of the grid.
+long again while that still raises its validation score by a point. The best setting of each is chosen on the
+validation split. It takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same
+command goes on where it was stopped. The record is written after every seed of the grid.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from weft.training.config import seconds
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEEDS = 5
 LEAST, MOST = 2, 16  # times the full runs of the comparison that those of the grid take
+RISE = 0.01  # of a validation score, below which longer runs are no better: few rows move it by as much
 GRID = 5  # times T that the grid takes, at least
 
 
@@ -96,9 +97,9 @@ def to_the_end(session: Session, settings: list[Setting], seeds: int) -> dict[st
         run(session, [job for several in tried.values() for job in several])
         for name, several in tried.items():
             score = mean_validation(session, several)
-            if score <= scores[name]:
+            if score < scores[name] + RISE:
                 lengths[name] = max(LEAST * full, lengths[name] / 2)
-            if score <= scores[name] or lengths[name] >= MOST * full:
+            if score < scores[name] + RISE or lengths[name] >= MOST * full:
                 growing.remove(name)
             else:
                 scores[name], lengths[name] = score, 2 * lengths[name]
@@ -213,8 +214,8 @@ def draw(records: dict[str, Any]) -> str:
         "",
         "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate at every",
         "size, rate and image side that may be tried, five seeds of each, trained to the end (at least twice as long",
-        "as the full runs of the comparison, and longer while that raises the validation score), the best setting",
-        "chosen on the validation split.",
+        "as the full runs of the comparison, and longer while that raises the validation score by a point), the best",
+        "setting chosen on the validation split.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",
         "",
         "| source | T | advice after T | full grid | runs | seeds | advice of the full grid | the same |",

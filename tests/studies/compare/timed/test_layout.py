@@ -44,7 +44,7 @@ def test_short_times_have_fewer_settings_then_fewer_seeds_then_nothing():
 
 @pytest.mark.parametrize(("left", "seeds", "settings"), [(3600.0, 3, 6), (1200.0, 3, 3), (600.0, 2, 3), (300.0, 2, 1)])
 def test_seeds_and_settings_are_given_up_for_runs_of_enough_steps(left: float, seeds: int, settings: int):
-    paces = [Pace(0.12, 0.2, 0.5)] * 8
+    paces = [Pace(0.06, 0.2, 0.5)] * 8
     stages = lay_out(paces, room(left), 3, 6)
     assert stages is not None and (stages.seeds, stages.settings) == (seeds, settings)
     assert paces[0].steps(stages.full) >= ENOUGH or (seeds, settings) == (2, 1)

@@ -47,7 +47,7 @@ def test_a_given_rate_is_the_only_one():
 
 
 def test_the_other_side_leaves_enough_steps_and_is_no_larger_than_the_photographs():
-    assert other_side(500, full=100.0, step=0.05) == 96
-    assert other_side(500, full=25.0, step=0.05) == 64
-    assert other_side(64, full=100.0, step=0.05) == 64
-    assert other_side(500, full=5.0, step=0.05) is None and other_side(None, full=100.0, step=0.05) is None
+    assert other_side(500, full=100.0, step=0.025) == 96
+    assert other_side(500, full=25.0, step=0.025) == 64
+    assert other_side(64, full=100.0, step=0.025) == 64
+    assert other_side(500, full=5.0, step=0.025) is None and other_side(None, full=100.0, step=0.05) is None

@@ -17,9 +17,9 @@ SHORTER = 4  # a trial takes this part of a run: what suits a quarter suits the 
 RUNGS = 2  # lengths between one and its double, so that a longer comparison meets the lengths of a shorter one
 SHORTEST = 2.0**-4
 KEPT = 2  # settings beside the usual ones that get to the second round of trials
-ENOUGH = 300  # steps of a full run, which seeds and settings are given up for
+ENOUGH = 600  # steps of a full run, which seeds and settings are given up for
 FEWEST_SEEDS = 2  # that are kept for longer runs: one tells nothing of another training
-WORTH = {6: (32.0, 600), 3: (4.0, 200), 1: (0.0, 0)}
+WORTH = {6: (32.0, 1200), 3: (4.0, 400), 1: (0.0, 0)}
 """Settings of each candidate, and the seconds and steps of full runs from which on trying them pays."""
 
 

@@ -22,7 +22,7 @@ IN_RUNS = 0.8  # of the time goes into runs, about
 BESIDES = 1.5  # full runs that first runs and trials of a candidate take
 SMALL_SIDE = 32  # px of photographs at first: many steps over small ones tell more
 SIDES = (96, 64, 48)  # px of photographs that are tried beside it, the largest that leaves enough steps
-LEAST_STEPS = 100  # of a full run at such a side
+LEAST_STEPS = 200  # of a full run at such a side
 
 
 def with_small_images(asked: ComparisonConfig, pool: Pool, say: Say) -> tuple[ComparisonConfig, int | None]:
