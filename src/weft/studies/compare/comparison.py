@@ -21,7 +21,7 @@ from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
-from weft.studies.compare.run_configs import BATCH, SHARES, run_config, steps_of, with_batch, with_fraction
+from weft.studies.compare.run_configs import BATCH, SHARES, on_part, run_config, steps_of, with_batch
 from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
@@ -249,8 +249,9 @@ def plan_comparison(
     """All runs, seed by seed and the heaviest first, so that early results cover all candidates."""
     ordered = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
     shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
+    rows, content = facts.rows, facts.fingerprint
     jobs = [
-        Job(candidate.name, with_fraction(run_config(asked, candidate, seed, facts.rows), share), facts.fingerprint)
+        Job(candidate.name, on_part(run_config(asked, candidate, seed, rows), share, rows), content)
         for share in shares
         for seed in range(asked.seeds)
         for candidate in ordered
