@@ -38,14 +38,14 @@ def pixels_of(source: Source, split: Split, transform: ImageTransform, workers: 
 def pixel_store(source: Source, split: MemorySplit, transform: ImageTransform, workers: int) -> Tensor:
     """All images of the split's table as `transform` makes them, uint8."""
     recipe = f"{transform.size} {transform.channels} {transform.crop} {transform.max_pixels}"
-    key = _key(source, split, "pixels", recipe)
-    if key not in source.stores and isinstance(split.table.inputs, np.ndarray):
-        source.stores[key] = decode_all(split, transform, workers)  # not encoded: as quick to make as to load
-    if key not in source.stores:
+    key, stores = _key(source, split, "pixels", recipe), split.table.stores
+    if key not in stores and isinstance(split.table.inputs, np.ndarray):
+        stores[key] = decode_all(split, transform, workers)  # not encoded: as quick to make as to load
+    if key not in stores:
         about = f"images of {source.name}, {split.table.name}, at {transform.size} px"
         built = Cache().get(key, about, lambda: {"pixels": decode_all(split, transform, workers)})
-        source.stores[key] = built["pixels"]
-    store: Tensor = source.stores[key]
+        stores[key] = built["pixels"]
+    store: Tensor = stores[key]
     return store
 
 

@@ -37,7 +37,7 @@ class Source:
     notes: list[str]
     config: SourceConfig
     columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
-    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
+    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # token ids in use; tables hold what cuts share
     held_out: bool = False  # whether the test rows were cut off by seed, for want of a split of their own
     target: str | None = None  # the column of the labels
     spare: tuple[str, ...] = ()  # columns that are used for nothing
@@ -70,7 +70,12 @@ def open_source(
     `test_split` names the split on disk for the final figures, where it is not the one called test.
     """
     config = SourceConfig(**options) if config is None else config
-    opening = Opening(read(str(name), config), str(name), config)
+    return cut_source(read(str(name), config), str(name), config, test_split)
+
+
+def cut_source(reading: Reading, name: str, config: SourceConfig, test_split: str | None = None) -> Source:
+    """What was read of a source, its rows cut into splits as `config` says; several cuts share the rows."""
+    opening = Opening(reading, name, config)
     return opening.source(opening.cut(test_split))
 
 

@@ -36,6 +36,7 @@ class Table:
     prints: list[str | None] | None = None  # equal for equal inputs, where the reader has them at hand
     name: str = ""  # of the split on disk
     skipped: set[int] = field(default_factory=set)  # rows that no split may use
+    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # what cuts of the rows share: pixels, features
 
     def __len__(self) -> int:
         return len(self.inputs)

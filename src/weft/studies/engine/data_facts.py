@@ -13,6 +13,7 @@ from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
 from weft.data.show.cautions import cautions
+from weft.data.sources.find import read
 from weft.data.transform.fit import fit, image_shapes, own_side
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
@@ -27,20 +28,57 @@ from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.inputs import Opened, open_inputs, read_source
 from weft.training.run.kinds import AnyConfig
 
-KEPT = 4  # a corpus and some tasks, or a source at two lengths
+KEPT = 4  # sources: a corpus and some tasks
+CUTS = 16  # of each: five folds, parts of the rows, and of these a second image side or length
+
+
+class Cuts:
+    """A source that was read once, and the latest cuts of its rows into splits, which share images and features."""
+
+    def __init__(self, source: str, reading: ReadingConfig) -> None:
+        self.source, self.reading = source, read(source, reading)
+        self.cut = lru_cache(maxsize=CUTS)(self._cut)
+        self.opened = lru_cache(maxsize=CUTS)(self._opened)
+
+    def _cut(self, reading: ReadingConfig, test_split: str | None) -> Source:
+        config = FinetuneConfig(source=self.source, reading=reading, test_split=test_split)
+        return read_source(config, self.reading)
+
+    def _opened(self, reading: ReadingConfig, test_split: str | None, transform: TransformConfig) -> Opened:
+        found = self.cut(reading, test_split)
+        return found, fit(found, transform)
 
 
 @lru_cache(maxsize=KEPT)
+def cuts_of(source: str, uncut: ReadingConfig) -> Cuts:
+    """A source as it is read, whatever its rows are cut into."""
+    return Cuts(source, uncut)
+
+
+def uncut(reading: ReadingConfig) -> ReadingConfig:
+    """What decides how a source is read: without all that says who gets which rows, and how many of them."""
+    usual = ReadingConfig()
+    return replace(
+        reading,
+        split_seed=usual.split_seed,
+        val_fraction=usual.val_fraction,
+        test_fraction=usual.test_fraction,
+        folds=usual.folds,
+        fold=usual.fold,
+        train_fraction=usual.train_fraction,
+        validation_rows=usual.validation_rows,
+        test_rows=usual.test_rows,
+    )
+
+
 def source_of(source: str, reading: ReadingConfig, test_split: str | None = None) -> Source:
     """A source alone, for runs that bring their own transform; `test_split` as in fine-tuning."""
-    return read_source(FinetuneConfig(source=source, reading=reading, test_split=test_split))
+    return cuts_of(source, uncut(reading)).cut(reading, test_split)
 
 
-@lru_cache(maxsize=KEPT)
 def opened(source: str, reading: ReadingConfig, transform: TransformConfig, test_split: str | None = None) -> Opened:
     """A source and its fitted transform."""
-    found = source_of(source, reading, test_split)
-    return found, fit(found, transform)
+    return cuts_of(source, uncut(reading)).opened(reading, test_split, transform)
 
 
 @lru_cache(maxsize=1)
