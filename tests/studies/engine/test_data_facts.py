@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.made import encoded
 from weft.data.batch.stores import pixel_store
 from weft.data.config import TransformConfig
 from weft.studies.engine import data_facts
-from weft.studies.engine.data_facts import CUTS, KEPT, cuts_of, opened, source_of
-from weft.training.config import ReadingConfig
+from weft.studies.engine.data_facts import CUTS, KEPT, cuts_of, decoding_ahead, opened, source_of
+from weft.training.config import ReadingConfig, RunConfig
 
 FOLDS = [ReadingConfig(folds=5, fold=fold) for fold in range(5)]
 
@@ -71,3 +72,21 @@ def test_no_more_than_a_few_sources_are_kept(counts: dict[str, int], tmp_path: P
         (tmp_path / f"{number}.csv").write_text("\n".join(["a,b,label", *lines]))
         source_of(str(tmp_path / f"{number}.csv"), ReadingConfig())
     assert cuts_of.cache_info().currsize == KEPT
+
+
+def test_images_are_decoded_ahead_unless_they_are_in_the_cache_or_decoded_batch_by_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    for row in range(40):
+        (tmp_path / "photos" / "ab"[row % 2]).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / "ab"[row % 2] / f"{row}.png").write_bytes(encoded(row, (300, 300)))
+    config = RunConfig(source=str(tmp_path / "photos"), transform=TransformConfig(img_size=32))
+    count, took = decoding_ahead(config)
+    assert count == 40 and 0 < took < 10
+    batch_by_batch = replace(config, reading=ReadingConfig(memory=1000))
+    assert decoding_ahead(batch_by_batch) == decoding_ahead(RunConfig(source="digits")) == (0, 0.0)
+    opened(config.source, config.reading, config.transform)
+    cuts_of.cache_clear()
+    assert decoding_ahead(config) == (0, 0.0), "they are in the cache now"
+    assert decoding_ahead(RunConfig(source="diabetes")) == (0, 0.0)

@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from weft import machine
+from weft.data.batch import noise
+from weft.data.batch.stores import DecodedPixels, undecoded
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
+from weft.data.open.splits import Split
 from weft.data.show.cautions import cautions
 from weft.data.sources.find import read
 from weft.data.transform.fit import fit, image_shapes, own_side
@@ -29,6 +33,7 @@ from weft.training.run.inputs import Opened, open_inputs, read_source
 from weft.training.run.kinds import AnyConfig
 
 KEPT = 4  # sources: a corpus and some tasks
+TIMED, AT_ONCE, LONG_ENOUGH = 128, 16, 2.0  # images whose decoding is timed, and the seconds after which fewer will do
 CUTS = 16  # of each: five folds, parts of the rows, and of these a second image side or length
 
 
@@ -104,6 +109,31 @@ def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
     for raw in raws:
         transform.pixels(raw)
     return (time.perf_counter() - began) / len(raws)
+
+
+def decoding_ahead(config: RunConfig) -> tuple[int, float]:
+    """Images that are decoded before the first run begins, once for all runs, and about the seconds of it, from some.
+
+    Nothing where they are in the cache, are no files, or are decoded batch by batch.
+    """
+    source = source_of(config.source, config.reading)
+    if source.modality != "image":
+        return 0, 0.0
+    transform = fit(source, replace(config.transform, normalize="unit"))  # statistics would need all of them
+    assert isinstance(transform, ImageTransform)
+    count = undecoded(source, transform)
+    return count, count * image_seconds(source.splits["train"], transform) if count else 0.0
+
+
+def image_seconds(split: Split, transform: ImageTransform) -> float:
+    """Seconds for one image where all cores decode them, from some at random: others may have been read just now."""
+    pixels = DecodedPixels(split, transform, machine.cores())
+    chosen = split.order(noise.key(0, "decoded ahead"), 0, TIMED)
+    pixels.rows(chosen[:2], None)  # the first ones load the decoders
+    began, done = time.perf_counter(), 0
+    while done < len(chosen) and (done == 0 or time.perf_counter() - began < LONG_ENOUGH):
+        done += len(pixels.rows(chosen[done : done + AT_ONCE], None)[1])
+    return (time.perf_counter() - began) / done
 
 
 def data_of(config: AnyConfig) -> Any:
