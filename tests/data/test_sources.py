@@ -17,8 +17,9 @@ from sklearn.datasets import load_digits
 
 from data.made import encoded, sentence, tar_of_images, write_parquet, write_tar
 from weft.data import batches, open_source
+from weft.data.batch import noise
 from weft.data.open.groups import sentence_cut
-from weft.data.open.splits import MemorySplit, StreamSplit
+from weft.data.open.splits import MemorySplit, StreamSplit, draw_rows
 from weft.data.sources import find
 from weft.errors import WeftError
 
@@ -113,6 +114,57 @@ def test_equal_texts_never_straddle_a_cut(tmp_path: Path):
     source = open_source(path)
     sets = [set(rows_of(split)) for split in source.splits.values()]
     assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
+
+
+def as_folder(folder: Path, images: list[int]) -> Path:
+    for row, number in enumerate(images):
+        (folder / "ab"[row % 2]).mkdir(parents=True, exist_ok=True)
+        (folder / "ab"[row % 2] / f"{row:03}.png").write_bytes(encoded(number))
+    return folder
+
+
+def as_tar(folder: Path, images: list[int]) -> Path:
+    members = {f"{row:03}.png": encoded(number) for row, number in enumerate(images)}
+    labels = {f"{row:03}.cls": str(row % 2).encode() for row in range(len(images))}
+    return write_tar(folder / "rows.tar", dict(sorted((members | labels).items())))
+
+
+def as_parquet(folder: Path, images: list[int]) -> Path:
+    folder.mkdir()
+    rows = {"image": [{"bytes": encoded(number), "path": None} for number in images]}
+    pq.write_table(pa.table(rows | {"label": [row % 2 for row in range(len(images))]}), folder / "rows.parquet")
+    return folder
+
+
+def as_idx(folder: Path, images: list[int]) -> Path:
+    folder.mkdir()
+    pixels = np.stack([np.random.default_rng(number).integers(0, 256, (8, 8), dtype=np.uint8) for number in images])
+    header = struct.pack(">HBB3I", 0, 8, 3, len(images), 8, 8)
+    (folder / "all-images-idx3-ubyte").write_bytes(header + pixels.tobytes())
+    labels = bytes(row % 2 for row in range(len(images)))
+    (folder / "all-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, len(images)) + labels)
+    return folder
+
+
+@pytest.mark.parametrize("stored", [as_folder, as_tar, as_parquet, as_idx])
+@pytest.mark.parametrize("folds", [{}, {"folds": 3, "fold": 0}, {"folds": 3, "fold": 2}])
+def test_equal_images_never_straddle_a_cut(tmp_path: Path, stored, folds: dict[str, int]):
+    path = stored(tmp_path / "data", [row // 3 for row in range(90)])
+    for _ in range(2):  # which are equal is kept for the second time
+        source = open_source(path, **folds)
+        sets = [{bytes(image) for image in rows_of(split)} for split in source.splits.values()]
+        assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
+        assert sum(map(len, sets)) == 30 and all(len(part) >= 2 for part in sets)
+
+
+def test_a_pair_of_equal_images_hardly_moves_the_cut(tmp_path: Path):
+    """And where none is equal the cut is the one of plain rows, as it was before images were compared."""
+    tested = []
+    for name, images in (("all_differ", list(range(200))), ("two_equal", [*range(199), 0])):
+        source = open_source(as_idx(tmp_path / name, images))
+        tested.append(set(source.splits["test"].rows.tolist()))
+    rows = np.flatnonzero(draw_rows(np.arange(200) % 2, None, 0.2, noise.key(0, "test"), 200))
+    assert tested[0] == set(rows.tolist()) and len(tested[0] ^ tested[1]) <= 2
 
 
 def test_groups_stay_together(csv_file):

@@ -19,12 +19,13 @@ from weft.api import run_comparison
 from weft.commands.main import dispatch
 from weft.errors import Interrupted, WeftError
 from weft.studies.compare import comparison
-from weft.studies.compare.comparison import compare, earlier, require_same_source
+from weft.studies.compare.comparison import compare, earlier, plan_comparison, require_same_source
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.mcnemar import compare_two
-from weft.studies.compare.run_configs import steps_per_evaluation, with_batch
+from weft.studies.compare.run_configs import on_part, run_config, steps_per_evaluation, with_batch
+from weft.studies.compare.timed.state import question_of
 from weft.studies.compare.trained import trained_here
-from weft.studies.results.load import collect
+from weft.studies.results.load import collect, describe_candidate
 from weft.studies.results.summary import draw_report
 from weft.training.storage.run_folder import RunFolder
 
@@ -172,10 +173,22 @@ def test_the_folder_of_a_comparison_on_other_data_is_refused(tmp_path: Path):
     require_same_source({}, facts(), tmp_path, said.append)
 
 
-@pytest.mark.parametrize(("rows", "curve", "size"), [(12, False, 4), (64, False, 8), (300, True, 4), (1295, False, 64)])
-def test_the_batch_is_held_by_the_rows_several_times(rows: int, curve: bool, size: int):
-    config = with_batch(ComparisonConfig(learning_curve=curve), rows)
+@pytest.mark.parametrize(("rows", "size", "of_parts"), [(12, 4, 2), (64, 8, 4), (300, 32, 4), (1295, 64, 16)])
+def test_the_batch_is_held_by_the_rows_several_times(rows: int, size: int, of_parts: int):
+    config = with_batch(ComparisonConfig(), rows)
     assert config.optimisation.batch_size == size
+    part = on_part(run_config(config, None, 0, rows), 0.1, rows)
+    assert (part.optimisation.batch_size, part.reading.train_fraction) == (of_parts, 0.1)
+
+
+def test_a_learning_curve_leaves_the_runs_on_all_rows_as_they_are():
+    """Else a finished comparison that is asked for one would be made anew."""
+    questions = [with_batch(ComparisonConfig(source="photos", learning_curve=curve), 1295) for curve in (False, True)]
+    assert question_of(questions[0], "f") == question_of(questions[1], "f")
+    candidates = [describe_candidate("mlp", "mlp", {})]
+    plans = [plan_comparison(question, Path(), "", facts(), candidates) for question in questions]
+    whole, curve = ({job.name for job in plan.jobs} for plan in plans)
+    assert whole < curve and len(curve) == 3 * len(whole)
 
 
 def test_a_source_of_ones_own_is_compared_for_a_quarter_of_an_hour_unless_something_else_was_said():

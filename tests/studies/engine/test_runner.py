@@ -17,7 +17,7 @@ from weft.studies.compare.candidates import make_candidates
 from weft.studies.compare.comparison import plan_comparison
 from weft.studies.compare.run_configs import run_config
 from weft.studies.engine import place, tasks
-from weft.studies.engine.runner import Pool, choose_schedule, run_jobs
+from weft.studies.engine.runner import Pool, TooLate, choose_schedule, run_jobs
 from weft.studies.engine.worker import TaskFailed, Worker, WorkerDied
 from weft.training.config import ExecutionConfig
 
@@ -92,6 +92,23 @@ def test_every_worker_opens_what_it_will_read_at_the_same_time():
     refused.append(True)
     with pytest.raises(WeftError, match="there is no such source"):
         pool.everyone(tasks.look, "asked")
+
+
+def test_what_every_worker_is_asked_ends_in_time():
+    class Slow:
+        def ask(self, task: object, *arguments: object) -> None: ...
+
+        def answer(self, timeout: float | None) -> str:
+            assert timeout is not None and timeout <= 5
+            raise TimeoutError
+
+        def join(self, patience: float) -> None: ...
+
+    pool = Pool.__new__(Pool)
+    pool.workers = [Slow(), Slow()]  # type: ignore[list-item]
+    pool.replace = lambda worker: worker  # type: ignore[method-assign]
+    with pytest.raises(TooLate, match="looking at the data takes longer than there is time for"):
+        pool.everyone(tasks.look, "asked", within=5)
 
 
 def test_the_schedule_that_the_clock_prefers_is_chosen(monkeypatch: pytest.MonkeyPatch):

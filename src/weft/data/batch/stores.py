@@ -28,25 +28,44 @@ VERSION = "2"  # raise it when the same transform would give other tensors
 
 def pixels_of(source: Source, split: Split, transform: ImageTransform, workers: int) -> Pixels:
     """A split's images, in memory if all of its table fits there, else decoded as they are needed."""
-    if isinstance(split, MemorySplit):
-        size = len(split.table) * transform.channels * transform.size**2
-        if size <= source.config.memory:
-            return StoredPixels(split, pixel_store(source, split, transform, workers))
+    if isinstance(split, MemorySplit) and _fits(source, split, transform):
+        return StoredPixels(split, pixel_store(source, split, transform, workers))
     return DecodedPixels(split, transform, workers)
+
+
+def _fits(source: Source, split: MemorySplit, transform: ImageTransform) -> bool:
+    return len(split.table) * transform.channels * transform.size**2 <= source.config.memory
+
+
+def undecoded(source: Source, transform: ImageTransform) -> int:
+    """Encoded images that have to be decoded before the first batch: all of a table that fits into memory, where they
+    are not in the cache."""
+    found: dict[str, int] = {}
+    for split in (source.splits[role] for role in ("train", "validation", "test")):
+        if not isinstance(split, MemorySplit) or isinstance(split.table.inputs, np.ndarray):
+            continue
+        key = _pixel_key(source, split, transform)
+        if _fits(source, split, transform) and key not in split.table.stores and key not in Cache():
+            found[key] = len(split.table) - len(split.table.skipped)
+    return sum(found.values())
 
 
 def pixel_store(source: Source, split: MemorySplit, transform: ImageTransform, workers: int) -> Tensor:
     """All images of the split's table as `transform` makes them, uint8."""
-    recipe = f"{transform.size} {transform.channels} {transform.crop} {transform.max_pixels}"
-    key = _key(source, split, "pixels", recipe)
-    if key not in source.stores and isinstance(split.table.inputs, np.ndarray):
-        source.stores[key] = decode_all(split, transform, workers)  # not encoded: as quick to make as to load
-    if key not in source.stores:
+    key, stores = _pixel_key(source, split, transform), split.table.stores
+    if key not in stores and isinstance(split.table.inputs, np.ndarray):
+        stores[key] = decode_all(split, transform, workers)  # not encoded: as quick to make as to load
+    if key not in stores:
         about = f"images of {source.name}, {split.table.name}, at {transform.size} px"
         built = Cache().get(key, about, lambda: {"pixels": decode_all(split, transform, workers)})
-        source.stores[key] = built["pixels"]
-    store: Tensor = source.stores[key]
+        stores[key] = built["pixels"]
+    store: Tensor = stores[key]
     return store
+
+
+def _pixel_key(source: Source, split: MemorySplit, transform: ImageTransform) -> str:
+    recipe = f"{transform.size} {transform.channels} {transform.crop} {transform.max_pixels}"
+    return _key(source, split, "pixels", recipe)
 
 
 def token_store(source: Source, split: MemorySplit, transform: TextTransform) -> TokenStore:

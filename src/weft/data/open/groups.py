@@ -1,4 +1,4 @@
-"""Which rows of a text set belong together: equal texts, and phrases with the sentences that they were cut from.
+"""Which rows belong together: equal texts, phrases with the sentences that they were cut from, and equal images.
 
 The training rows of SST-2, for instance, are phrases as well as whole sentences. Cutting such rows at random would put
 a sentence on one side and its phrases on the other, and validation would measure memory.
@@ -6,12 +6,17 @@ a sentence on one side and its phrases on the other, and validation would measur
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from weft.data.batch import noise
+from weft.data.read.cache import Cache, digest
+from weft.data.sources.table import Table
 
 MANY = 0.2  # share of distinct rows that are phrases of others, from which on a set is taken for one of phrases
 LONG = 64  # words; sets of longer texts (reviews, articles) are not cut into phrases
@@ -23,6 +28,44 @@ def text_groups(texts: list[Any]) -> NDArray[np.int64] | None:
     firsts = (text if isinstance(text, str) else text[0] for text in texts)
     groups = np.array([numbers.setdefault(text, len(numbers)) for text in firsts], dtype=np.int64)
     return groups if len(numbers) < len(texts) else None
+
+
+def equal_images(table: Table, rows: NDArray[np.int64], *source: str) -> NDArray[np.int64]:
+    """(rows of the table,) for each of `rows` the first of them with the same image; `source` tells the table apart.
+
+    Encoded images are compared once and for all: they may lie on the disk, unread where decoded ones are in the cache.
+    """
+    key = digest("equal images", *source, table.name, rows.tobytes())
+
+    def build() -> dict[str, torch.Tensor]:
+        return {"first": torch.from_numpy(_first_equals(table, rows))}
+
+    if key not in table.stores:
+        at_hand = table.prints is not None or isinstance(table.inputs, np.ndarray)
+        table.stores[key] = build() if at_hand else Cache().get(key, f"equal images of {table.name}", build)
+    first: torch.Tensor = table.stores[key]["first"]
+    return first.numpy()
+
+
+def _first_equals(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    seen: dict[Hashable, int] = {}
+    found = np.arange(len(table), dtype=np.int64)
+    for row in rows.tolist():
+        found[row] = seen.setdefault(_print(table.inputs[row]) if table.prints is None else table.prints[row], row)
+    return found
+
+
+def _print(image: Any) -> Hashable:
+    """A digest of an image's bytes; of pixels with their shape."""
+    if isinstance(image, bytes):
+        return blake2b(image, digest_size=16).digest()
+    return image.shape, blake2b(image.tobytes(), digest_size=16).digest()
+
+
+def equal_groups(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """(rows,) group numbers of rows with the same number: where the first of them is; None if none occurs twice."""
+    distinct, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    return firsts[inverse] if len(distinct) < len(numbers) else None
 
 
 def sentence_cut(texts: list[Any], share: float, stream: int) -> NDArray[np.bool_] | None:

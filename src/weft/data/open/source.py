@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from weft.data.batch import noise
 from weft.data.config import Modality, SourceConfig, Task
-from weft.data.open.groups import sentence_cut, text_groups
+from weft.data.open.groups import equal_groups, equal_images, sentence_cut, text_groups
 from weft.data.open.labels import Labels, decide, is_padded, look_alikes
 from weft.data.open.splits import MemorySplit, Roles, Split, StreamSplit, assign, draw_rows, stream_cut
 from weft.data.read.cache import digest
@@ -37,7 +37,7 @@ class Source:
     notes: list[str]
     config: SourceConfig
     columns: list[str] = field(default_factory=list)  # that the input is read from; empty where files have none
-    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # decoded images and token ids in use
+    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # token ids in use; tables hold what cuts share
     held_out: bool = False  # whether the test rows were cut off by seed, for want of a split of their own
     target: str | None = None  # the column of the labels
     spare: tuple[str, ...] = ()  # columns that are used for nothing
@@ -71,7 +71,12 @@ def open_source(
     `test_split` names the split on disk for the final figures, where it is not the one called test.
     """
     config = SourceConfig(**options) if config is None else config
-    opening = Opening(read(str(name), config), str(name), config)
+    return cut_source(read(str(name), config), str(name), config, test_split)
+
+
+def cut_source(reading: Reading, name: str, config: SourceConfig, test_split: str | None = None) -> Source:
+    """What was read of a source, its rows cut into splits as `config` says; several cuts share the rows."""
+    opening = Opening(reading, name, config)
     return opening.source(opening.cut(test_split))
 
 
@@ -117,6 +122,7 @@ class Opening:
         self.labels = known or self._labels()
         self.splits: dict[str, Split] = {}
         self.emptied: dict[str, int] = {}  # class -> its rows, where all of them are bad
+        self.equals: Index | None = None  # (rows of the table that is cut,) the first row with the same image
 
     def cut(self, test: str | None = None) -> bool:
         """Give the rows their roles, `test` to the split of that name; returns whether test rows had to be held out."""
@@ -242,6 +248,8 @@ class Opening:
             lost = "".join(f", as all rows of {name!r} are bad" for name in self.emptied)
             only = f"{self.name} has one class only in its training rows{lost}"
             raise WeftError(f"{only}; a classifier needs two: add rows of another")
+        if self.reading.modality == "image" and table.groups is None and None in (roles.test, roles.validation):
+            self.equals = equal_images(table, rows, *self.reading.columns, *map(str, self.reading.files.items()))
         parts: dict[str, Split] = {}
         if roles.test is None:
             held = self._tested(table, rows, targets)
@@ -307,7 +315,12 @@ class Opening:
             if (cut := sentence_cut(texts, share, stream)) is not None:
                 return cut, ", by sentence: each with all rows that are phrases of it"
             return draw_rows(strata, text_groups(texts), share, stream, len(rows)), ""
-        return draw_rows(strata, None, share, stream, len(rows)), ""
+        # Equal vectors are cut like others: of a few coarse features they are different examples, not copies.
+        equal = None if self.equals is None else equal_groups(self.equals[rows])
+        taken = draw_rows(strata, equal, share, stream, len(rows))
+        if not taken.any():  # a class is one image, many times: then its rows are all that can be parted
+            taken = draw_rows(strata, None, share, stream, len(rows))
+        return taken, ""
 
     def _cut_stream(self, roles: Roles, shards: Shards) -> dict[str, Split]:
         """The same by a hash of each row's number: nothing has to be held in memory."""

@@ -261,18 +261,21 @@ def draw_rows(
     """(rows,) True for about `share` of the groups (rows, if there are none), the same share of every class.
 
     A group counts as of its first row's class. Of a class with two groups or more, one at least is taken and one left.
+    Chance goes by a group's number: where groups are numbered by their first rows, a few of them hardly move the cut.
     """
     numbers, firsts = np.unique(np.arange(rows) if groups is None else groups, return_index=True)
     taken = np.zeros(len(numbers), dtype=bool)
     strata = np.zeros(len(numbers)) if targets is None else targets[firsts]
     for value in np.unique(strata):
-        taken[_share_of(np.flatnonzero(strata == value), share, stream)] = True
+        members = np.flatnonzero(strata == value)
+        taken[members[_share_of(numbers[members], share, stream)]] = True
     return taken if groups is None else taken[np.searchsorted(numbers, groups)]
 
 
-def _share_of(members: Index, share: float, stream: int) -> Index:
-    count = min(max(1, round(share * len(members))), len(members) - 1)
-    return members[np.argsort(noise.bits(stream, members), kind="stable")[:count]]
+def _share_of(numbers: Index, share: float, stream: int) -> Index:
+    """Which of these are drawn, by their place."""
+    count = min(max(1, round(share * len(numbers))), len(numbers) - 1)
+    return np.argsort(noise.bits(stream, numbers), kind="stable")[:count]
 
 
 def stream_cut(role: str, shares: dict[str, float], seed: int, bad: Index) -> Callable[[Index], NDArray[np.bool_]]:

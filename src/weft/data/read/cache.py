@@ -103,6 +103,10 @@ class Cache:
                 warnings.warn(f"the cache {self.folder} cannot be used ({error}); going on without", stacklevel=2)
                 return found if found is not None and enough(found) else build(found)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether there is an entry, damaged perhaps."""
+        return (self.folder / f"{key}{_ENDING}").is_file()
+
     def entries(self) -> list[Entry]:
         """All entries, the least recently used first."""
         found = []

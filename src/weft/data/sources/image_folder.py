@@ -43,16 +43,19 @@ def read_image_folder(root: Path, config: SourceConfig) -> Reading:
     own: list[Path] = []
     names = sorted({folder.name for split in splits.values() for folder in _class_folders(split, own)})
     reading = Reading("image", {}, {}, names=names or None)
-    files: list[Path] = []
+    rows: list[tuple[Table, list[Path]]] = []
     for split, folder in splits.items():
         bare = not split.lower().startswith("train") and not any(path.is_dir() for path in folder.iterdir())
         table, images = _read_split(folder, [] if bare else names, root, config, reading.notes, own)
         reading.tables[split] = table
-        files += [image for row, image in enumerate(images) if row not in table.faults]
+        rows.append((table, images))
     reading.notes += _of_weft(own, root)
+    files = [image for table, images in rows for row, image in enumerate(images) if row not in table.faults]
     if not files:
         raise WeftError(f"{root} holds no images; give a folder with some ({', '.join(ENDINGS)})")
     reading.files = digest_files(files, root)
+    for table, images in rows:
+        table.prints = [reading.files.get(_below(image, root).as_posix()) for image in images]
     return reading
 
 

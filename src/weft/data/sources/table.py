@@ -33,8 +33,10 @@ class Table:
     place: Callable[[int], str]  # row -> "train.parquet row 17", for sentences about bad rows
     groups: NDArray[Any] | None = None  # rows with equal values must not be parted
     faults: dict[int, str] = field(default_factory=dict)  # row -> what the reader found wrong with it
+    prints: list[str | None] | None = None  # equal for equal inputs, where the reader has them at hand
     name: str = ""  # of the split on disk
     skipped: set[int] = field(default_factory=set)  # rows that no split may use
+    stores: dict[str, Any] = field(default_factory=dict, repr=False)  # what cuts of the rows share: pixels, features
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -21,18 +21,10 @@ from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
-from weft.studies.compare.run_configs import (
-    BATCH,
-    SHARES,
-    TIMED_BATCH,
-    run_config,
-    steps_of,
-    with_batch,
-    with_fraction,
-)
+from weft.studies.compare.run_configs import BATCH, SHARES, TIMED_BATCH, on_part, run_config, steps_of, with_batch
 from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
-from weft.studies.compare.timed.sizes import fitting_amount, with_small_images
+from weft.studies.compare.timed.sizes import fitting_amount, looking_limit, require_time_to_decode, with_small_images
 from weft.studies.compare.timed.stages import run_stages
 from weft.studies.compare.timed.state import anew, judged_rows, read_state
 from weft.studies.compare.trained import trained_here
@@ -140,7 +132,10 @@ def prepare(
     asked = judged_rows(asked, folder) if by_time else asked
     own = asked.transform
     asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
-    facts: Facts = pool.everyone(tasks.look, run_config(asked, None, 0, 1))  # so that none waits when runs begin
+    if by_time:
+        require_time_to_decode(asked, pool)
+    config, limit = run_config(asked, None, 0, 1), looking_limit(asked)
+    facts: Facts = pool.everyone(tasks.look, config, within=limit)  # so that none waits when runs begin
     if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts)):
         asked, facts = folded(asked, facts, folds, pool, say)
     require_same_source(before, facts, folder, say)
@@ -151,7 +146,8 @@ def prepare(
     amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
     match = asked.match if asked.match != "time" else "none" if amount is None else "params"
     wanted = facts, asked.models, match or "none", amount, asked.controls, asked.baseline
-    candidates, left_out = pool.first(tasks.candidates, *wanted)  # sizes are those of networks, and torch is there
+    # Sizes are those of networks, and torch is there.
+    candidates, left_out = pool.first(tasks.candidates, *wanted, within=limit)
     notes += left_out
     return Prepared(asked, replace(asked, transform=own), side, replace(facts, notes=notes), candidates)
 
@@ -188,7 +184,7 @@ def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool, say: S
     """The question with its rows cut into folds, unless they cannot be: classes of few rows, or a streamed source."""
     cut = replace(asked, reading=replace(asked.reading, folds=folds, fold=folds - 1))  # which makes all of the cuts
     try:
-        pool.first(tasks.look, run_config(cut, None, 0, 1))
+        pool.first(tasks.look, run_config(cut, None, 0, 1), within=looking_limit(asked))
     except WeftError as error:
         say(f"no cross-validation: {error}")
         return asked, facts
@@ -270,8 +266,9 @@ def plan_comparison(
     """All runs, seed by seed and the heaviest first, so that early results cover all candidates."""
     ordered = sorted(candidates, key=lambda candidate: -candidate.count.get("macs", 0))
     shares = (1.0, *SHARES) if asked.learning_curve else (1.0,)
+    rows, content = facts.rows, facts.fingerprint
     jobs = [
-        Job(candidate.name, with_fraction(run_config(asked, candidate, seed, facts.rows), share), facts.fingerprint)
+        Job(candidate.name, on_part(run_config(asked, candidate, seed, rows), share, rows), content)
         for share in shares
         for seed in range(asked.seeds)
         for candidate in ordered

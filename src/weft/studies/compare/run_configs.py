@@ -106,11 +106,11 @@ def steps_per_evaluation(asked: ComparisonConfig, steps: int, rows: int) -> int:
 
 
 def with_batch(asked: ComparisonConfig, rows: int, largest: int = BATCH) -> ComparisonConfig:
-    """A batch that the training rows, or the smallest part of them in a learning curve, hold several times."""
+    """A batch that the training rows hold several times: the same whether or not parts of them are learnt from too, so
+    that runs on all rows stay the same."""
     if asked.optimisation.batch_size is not None:
         return asked
-    fewest = max(2, int(rows * (min(SHARES) if asked.learning_curve else 1)))
-    size = batch_for(fewest, BATCHES, SMALLEST, largest)
+    size = batch_for(max(2, rows), BATCHES, SMALLEST, largest)
     return replace(asked, optimisation=replace(asked.optimisation, batch_size=size))
 
 
@@ -118,3 +118,13 @@ def with_fraction(config: RunConfig, share: float) -> RunConfig:
     """The configuration with a share of the training rows that it has, which may be a part of the source alone."""
     fraction = share * config.reading.train_fraction
     return replace(config, reading=replace(config.reading, train_fraction=fraction))
+
+
+def on_part(config: RunConfig, share: float, rows: int) -> RunConfig:
+    """The run on a part of the training rows in a learning curve, with a batch that this part holds several times."""
+    if share == 1:
+        return config
+    held = batch_for(max(2, int(share * rows)), BATCHES, SMALLEST, BATCH)
+    moved = config.optimisation
+    size = max(moved.grad_accum_steps, min(moved.batch_size or BATCH, held))
+    return with_fraction(replace(config, optimisation=replace(moved, batch_size=size)), share)

@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from weft import machine
+from weft.data.batch import noise
+from weft.data.batch.stores import DecodedPixels, undecoded
 from weft.data.config import TransformConfig
 from weft.data.corpus.config import CorpusConfig, TokenizingConfig
 from weft.data.open.source import Source
+from weft.data.open.splits import Split
 from weft.data.show.cautions import cautions
+from weft.data.sources.find import read
 from weft.data.transform.fit import fit, image_shapes, own_side
 from weft.data.transform.transforms import ImageTransform, TextTransform, VectorTransform
 from weft.errors import WeftError
@@ -27,20 +32,58 @@ from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.inputs import Opened, open_inputs, read_source
 from weft.training.run.kinds import AnyConfig
 
-KEPT = 4  # a corpus and some tasks, or a source at two lengths
+KEPT = 4  # sources: a corpus and some tasks
+TIMED, AT_ONCE, LONG_ENOUGH = 128, 16, 2.0  # images whose decoding is timed, and the seconds after which fewer will do
+CUTS = 16  # of each: five folds, parts of the rows, and of these a second image side or length
+
+
+class Cuts:
+    """A source that was read once, and the latest cuts of its rows into splits, which share images and features."""
+
+    def __init__(self, source: str, reading: ReadingConfig) -> None:
+        self.source, self.reading = source, read(source, reading)
+        self.cut = lru_cache(maxsize=CUTS)(self._cut)
+        self.opened = lru_cache(maxsize=CUTS)(self._opened)
+
+    def _cut(self, reading: ReadingConfig, test_split: str | None) -> Source:
+        config = FinetuneConfig(source=self.source, reading=reading, test_split=test_split)
+        return read_source(config, self.reading)
+
+    def _opened(self, reading: ReadingConfig, test_split: str | None, transform: TransformConfig) -> Opened:
+        found = self.cut(reading, test_split)
+        return found, fit(found, transform)
 
 
 @lru_cache(maxsize=KEPT)
+def cuts_of(source: str, uncut: ReadingConfig) -> Cuts:
+    """A source as it is read, whatever its rows are cut into."""
+    return Cuts(source, uncut)
+
+
+def uncut(reading: ReadingConfig) -> ReadingConfig:
+    """What decides how a source is read: without all that says who gets which rows, and how many of them."""
+    usual = ReadingConfig()
+    return replace(
+        reading,
+        split_seed=usual.split_seed,
+        val_fraction=usual.val_fraction,
+        test_fraction=usual.test_fraction,
+        folds=usual.folds,
+        fold=usual.fold,
+        train_fraction=usual.train_fraction,
+        validation_rows=usual.validation_rows,
+        test_rows=usual.test_rows,
+    )
+
+
 def source_of(source: str, reading: ReadingConfig, test_split: str | None = None) -> Source:
     """A source alone, for runs that bring their own transform; `test_split` as in fine-tuning."""
-    return read_source(FinetuneConfig(source=source, reading=reading, test_split=test_split))
+    return cuts_of(source, uncut(reading)).cut(reading, test_split)
 
 
-@lru_cache(maxsize=KEPT)
 def opened(source: str, reading: ReadingConfig, transform: TransformConfig, test_split: str | None = None) -> Opened:
     """A source and its fitted transform."""
-    found = source_of(source, reading, test_split)
-    return found, fit(found, transform)
+    return cuts_of(source, uncut(reading)).opened(reading, test_split, transform)
 
 
 @lru_cache(maxsize=1)
@@ -66,6 +109,31 @@ def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
     for raw in raws:
         transform.pixels(raw)
     return (time.perf_counter() - began) / len(raws)
+
+
+def decoding_ahead(config: RunConfig) -> tuple[int, float]:
+    """Images that are decoded before the first run begins, once for all runs, and about the seconds of it, from some.
+
+    Nothing where they are in the cache, are no files, or are decoded batch by batch.
+    """
+    source = source_of(config.source, config.reading)
+    if source.modality != "image":
+        return 0, 0.0
+    transform = fit(source, replace(config.transform, normalize="unit"))  # statistics would need all of them
+    assert isinstance(transform, ImageTransform)
+    count = undecoded(source, transform)
+    return count, count * image_seconds(source.splits["train"], transform) if count else 0.0
+
+
+def image_seconds(split: Split, transform: ImageTransform) -> float:
+    """Seconds for one image where all cores decode them, from some at random: others may have been read just now."""
+    pixels = DecodedPixels(split, transform, machine.cores())
+    chosen = split.order(noise.key(0, "decoded ahead"), 0, TIMED)
+    pixels.rows(chosen[:2], None)  # the first ones load the decoders
+    began, done = time.perf_counter(), 0
+    while done < len(chosen) and (done == 0 or time.perf_counter() - began < LONG_ENOUGH):
+        done += len(pixels.rows(chosen[done : done + AT_ONCE], None)[1])
+    return (time.perf_counter() - began) / done
 
 
 def data_of(config: AnyConfig) -> Any:

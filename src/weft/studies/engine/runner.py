@@ -59,11 +59,11 @@ class Pool:
         self.workers[0].ask(task, *arguments)
         return self.answers(task, self.workers[:1], moment(within))[0]
 
-    def everyone(self, task: Callable[..., T], *arguments: Any) -> T:
+    def everyone(self, task: Callable[..., T], *arguments: Any, within: float | None = None) -> T:
         """The same, done by every worker of this machine, so that each has opened then what it will read."""
         if self.settled:
-            return self.first(task, *arguments)
-        found = self.each(task, [arguments] * len(self.workers))[0]
+            return self.first(task, *arguments, within=within)
+        found = self.each(task, [arguments] * len(self.workers), within=within)[0]
         if isinstance(found, WeftError):
             raise found
         return found
@@ -146,9 +146,13 @@ class Pool:
         return self.workers[-1]
 
 
+class TooLate(WeftError):
+    """A worker had no more time to answer."""
+
+
 def too_late(task: Callable[..., Any]) -> WeftError:
     """Why there is no answer where the time for one is over."""
-    return WeftError(f"{tasks.WORDS[task]} takes longer than there is time for; give more --time")
+    return TooLate(f"{tasks.WORDS[task]} takes longer than there is time for; give more --time")
 
 
 def moment(within: float | None) -> float | None:

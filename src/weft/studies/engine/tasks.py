@@ -145,6 +145,13 @@ def decoding_seconds(config: RunConfig) -> float:
     return data_facts.decoding_seconds(config)
 
 
+def decoding_ahead(config: RunConfig) -> tuple[int, float]:
+    """Images that are decoded before the first run begins, and about the seconds that it takes."""
+    from weft.studies.engine import data_facts
+
+    return data_facts.decoding_ahead(config)
+
+
 def run_one(config: AnyConfig, path: Path, known: Plan | Timing | None = None) -> str:
     """Start or continue the run in `path`: finished, failed, interrupted, or held by another process."""
     from weft.studies.engine import run_one
@@ -224,6 +231,7 @@ WORDS: dict[Callable[..., Any], str] = {
     baseline_seconds: "trying the classical baseline",
     image_side: "looking at the images",
     decoding_seconds: "looking at the images",
+    decoding_ahead: "looking at the images",
     inference_speed: "measuring the speed in use",
     examples_for_page: "reading the mistakes",
     accuracy_on: "evaluating a network",

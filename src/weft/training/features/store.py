@@ -90,9 +90,10 @@ def features_of(source: Source, role: str, frozen: FrozenNetwork, say: Say | Non
         raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
     rows = used_rows(source, split)
     key = digest(table_key(source, split, frozen), rows.tobytes())
-    if key not in source.stores:
-        source.stores[key] = row_features(source, split, frozen, rows, say or tell)
-    found: Tensor = source.stores[key]
+    stores = split.table.stores
+    if key not in stores:
+        stores[key] = row_features(source, split, frozen, rows, say or tell)
+    found: Tensor = stores[key]
     return Features(found[torch.from_numpy(np.searchsorted(rows, split.rows))], split.targets)
 
 

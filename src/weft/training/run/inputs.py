@@ -15,8 +15,10 @@ from torch import Tensor
 
 from weft.data.batch import noise
 from weft.data.batch.loader import Batches, batches
-from weft.data.open.source import Source, open_source
+from weft.data.open.source import Source, cut_source
 from weft.data.open.splits import drawn, spread
+from weft.data.sources.find import read
+from weft.data.sources.table import Reading
 from weft.data.transform import transforms
 from weft.data.transform.fit import fit, remarks
 from weft.data.transform.transforms import ImageTransform, Transform, VectorTransform
@@ -241,9 +243,12 @@ def open_data(config: RunConfig) -> Opened:
     return source, fit(source, config.transform)
 
 
-def read_source(config: RunConfig) -> Source:
-    """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by."""
-    source, reading = open_source(config.source, config.reading, test_split=config.reported_on), config.reading
+def read_source(config: RunConfig, known: Reading | None = None) -> Source:
+    """The source that a configuration names, with as many rows of each split as are to be learnt from or judged by;
+    what is `known` of it need not be read."""
+    reading = config.reading
+    found = known or read(config.source, reading)
+    source = cut_source(found, config.source, reading, config.reported_on)
     if reading.train_fraction < 1:
         source = thinned(source, "train", max(2, round(reading.train_fraction * source.count("train"))))
     source = thinned(source, "validation", reading.validation_rows)

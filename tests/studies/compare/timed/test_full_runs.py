@@ -27,6 +27,7 @@ from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.timed.trials import choose_settings
 from weft.studies.engine import step_timing, tasks
+from weft.studies.engine.runner import TooLate
 from weft.studies.engine.study import Job, Study
 from weft.training.config import OptimisationConfig, RunConfig
 from weft.training.run import rehearsal
@@ -57,6 +58,21 @@ def test_a_baseline_is_fitted_again_from_many_more_rows_alone(tmp_path: Path):
     session.state.fitted = {BASELINE.name: replace(BASELINE, share=0.463)}
     assert share(500.0) == share(1000.0) == share(1200.0) == 0.463
     assert share(2000.0) == pytest.approx(0.927, abs=0.001)
+
+
+def test_a_baseline_whose_timing_takes_too_long_is_left_out(tmp_path: Path):
+    session = with_baseline(tmp_path, 0.2)
+    session.state.baseline = None
+    names = {candidate.name for candidate in session.study.candidates}
+
+    def first(task: object, config: Any, threads: int, within: float) -> float:
+        assert within <= 500
+        raise TooLate("trying the classical baseline takes longer than there is time for; give more --time")
+
+    session.pool.first = first  # type: ignore[method-assign, assignment]
+    members.time_baseline(session)
+    assert names - {candidate.name for candidate in session.study.candidates} == {"hog+logistic"}
+    assert not session.fixed() and session.state.baseline is None
 
 
 def test_a_baseline_that_is_late_with_more_rows_stays_as_it_was(tmp_path: Path):
@@ -377,7 +393,8 @@ def test_timing_ends_with_the_step_that_takes_it_beyond_its_time(
 def test_a_candidate_whose_steps_cannot_be_timed_does_not_stop_the_others():
     slow, dead = Candidate("mlp", "mlp", "mlp", count={"macs": 1000}), Candidate("vit", "vit", "attention")
 
-    def first(task: object, config: Any, threads: int) -> float:
+    def first(task: object, config: Any, threads: int, within: float) -> float:
+        assert within == 450, "half of the time"
         if config.model == "vit":
             raise WorkFailed("timing a step failed: its process died")
         return 0.5

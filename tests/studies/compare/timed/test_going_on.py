@@ -256,7 +256,7 @@ def test_other_folds_begin_anew_with_a_sentence_and_so_do_rows_that_cannot_be_cu
     State(question_of(cut, "f"), folds=5).save(tmp_path)
     assert "no longer cut into folds" in anew(tmp_path, question, "f") and not anew(tmp_path / "new", cut, "f")
 
-    def refuse(task: object, config: object) -> None:
+    def refuse(task: object, config: object, within: float | None = None) -> None:
         raise WeftError("a class has 3 rows")
 
     said: list[str] = []

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from studies.fabricated import facts
+from weft.errors import WeftError
 from weft.networks.measure.cost import total_parameters
 from weft.studies.compare.candidates import fit_to, make_candidates
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.run_configs import run_config
-from weft.studies.compare.timed.sizes import other_settings, other_side, usual_setting
+from weft.studies.compare.timed.sizes import (
+    looking_limit,
+    other_settings,
+    other_side,
+    require_time_to_decode,
+    usual_setting,
+)
 from weft.training.config import OptimisationConfig
 
 PHOTOS = replace(facts("photos"), shape={"img_size": (32, 32), "in_chans": 3})
@@ -51,3 +60,19 @@ def test_the_other_side_leaves_enough_steps_and_is_no_larger_than_the_photograph
     assert other_side(500, full=25.0, step=0.025) == 64
     assert other_side(64, full=100.0, step=0.025) == 64
     assert other_side(500, full=5.0, step=0.025) is None and other_side(None, full=100.0, step=0.05) is None
+
+
+def test_a_time_of_which_more_than_a_third_would_go_into_decoding_is_refused_with_one_that_would_do():
+    def told(took: float) -> Any:
+        return SimpleNamespace(first=lambda task, config, within: (200_000, took))
+
+    require_time_to_decode(ASKED, told(299.0))
+    with pytest.raises(WeftError, match=r"200,000 images are decoded, which takes about 20 min here.*give --time 66m"):
+        require_time_to_decode(ASKED, told(1200.0))
+    require_time_to_decode(replace(ASKED, time="66m"), told(1200.0))
+    require_time_to_decode(replace(ASKED, time=None, amount="10s"), told(1200.0))
+
+
+def test_questions_about_the_data_have_half_of_the_time_and_a_minute_at_least():
+    assert looking_limit(ASKED) == 450 and looking_limit(replace(ASKED, time="30s")) == 60
+    assert looking_limit(replace(ASKED, time=None, amount="10s")) is None

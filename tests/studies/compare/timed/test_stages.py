@@ -19,7 +19,7 @@ from weft.errors import Interrupted, WeftError, WorkFailed
 from weft.networks.weights.packages import PACKAGES
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.comparison import compare, fitting_folds, measure_speeds
+from weft.studies.compare.comparison import compare, fitting_folds, measure_speeds, prepare
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import members, plan, sizes
 from weft.studies.compare.timed import session as session_module
@@ -48,6 +48,18 @@ def test_a_gate_lets_in_what_ends_in_time_and_learns_from_what_took_longer(tmp_p
     assert gate.admits(study.jobs[0]) and 0 < gate.patience(study.jobs) < 30
     gate.ended(study.jobs[0], 40.0)
     assert not gate.admits(study.jobs[0]) and clock.slowness() == 4.0
+
+
+def test_images_that_there_is_no_time_to_decode_are_refused_before_they_are(tmp_path: Path):
+    told = {tasks.image_side: 500, tasks.decoding_ahead: (200_000, 1200.0)}
+
+    def answer(task: Any, *arguments: Any, within: float | None = None) -> Any:
+        assert within == 450, "half of the time"
+        return told[task]
+
+    pool: Any = SimpleNamespace(first=answer, everyone=answer)
+    with pytest.raises(WeftError, match="too much of --time 15m; give --time 66m, or a part of the images"):
+        prepare(ComparisonConfig(source="photos", time="15m", match="time"), tmp_path, pool, print, True, {})
 
 
 def test_nothing_waits_for_what_can_go_on_later_but_the_others_are_waited_for(tmp_path: Path):

@@ -18,6 +18,7 @@ from weft.studies.compare.timed.sizes import IN_RUNS
 from weft.studies.compare.timed.state import Setting
 from weft.studies.compare.trained import Probe, finetuned, heads, trained_probes
 from weft.studies.engine import tasks
+from weft.studies.engine.runner import TooLate
 from weft.training.config import seconds
 from weft.training.finetuning.config import PROBED_ROWS
 
@@ -225,13 +226,19 @@ def embedding_seconds(session: Session, probe: Probe) -> float:
 
 
 def time_baseline(session: Session) -> None:
-    """How long the classical baseline takes, from a few rows, so that it takes no more than its share."""
+    """How long the classical baseline takes, from a few rows, so that it takes no more than its share; it is left out
+    where not even these are done soon."""
     classical = [each for each in session.study.candidates if each.fixed and not each.start]
     if session.state.baseline is not None or not classical or session.asked.time is None:
         return
     config = run_config(session.asked, classical[0], 0, session.study.facts.rows)
+    within = timing_limit(session, first=True)
     try:
-        session.state.baseline = session.pool.first(tasks.baseline_seconds, config, session.pool.threads)
+        session.state.baseline = session.pool.first(tasks.baseline_seconds, config, session.pool.threads, within=within)
+    except TooLate as error:
+        names = {each.name for each in classical}
+        session.tell(f"left out: {', '.join(sorted(names))}: {error}")
+        session.without(names)
     except WeftError:  # which its run will say again
         session.state.baseline = 0.0
 

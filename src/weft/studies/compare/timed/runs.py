@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig
-from weft.studies.compare.run_configs import run_config, with_fraction
+from weft.studies.compare.run_configs import on_part, run_config, with_fraction
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.state import Setting, State
 from weft.studies.engine.study import Job
@@ -77,7 +77,8 @@ class Runs:
             execution=replace(config.execution, eval_every=pace.interval(length), precision=self.precision(pace)),
             objective=config.objective if tested else replace(config.objective, judged_on="validation"),
         )
-        job = Job(setting.candidate.name, with_fraction(config, share), self.fingerprint(setting.candidate))
+        config = on_part(config, share, self.facts.rows)
+        job = Job(setting.candidate.name, config, self.fingerprint(setting.candidate))
         self.lengths[job.name] = pace.seconds(length, tested)
         self.timings[job.name] = Timing(pace.step, pace.validation)
         return job

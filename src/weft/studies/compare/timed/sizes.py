@@ -10,6 +10,7 @@ from weft.studies.compare.candidates import PRESETS, Candidate, Facts, default_b
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import around, short_run_rate
 from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, HEAD_RATE, run_config
+from weft.studies.compare.timed.clock import as_duration, in_words
 from weft.studies.compare.timed.layout import ENOUGH, FEWEST_SEEDS
 from weft.studies.compare.timed.state import Setting, read_state
 from weft.studies.engine import tasks
@@ -20,16 +21,36 @@ SHARES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
 SMALLER = 0.25  # of the parameters: the other size that is tried
 IN_RUNS = 0.8  # of the time goes into runs, about
 BESIDES = 1.5  # full runs that first runs and trials of a candidate take
+LOOKING, LEAST_LOOKING = 0.5, 60.0  # of the time, and seconds, after which a question about the data is given up
+DECODED = 1 / 3  # of the time may go into decoding all images before the first run
+ROOMIER = 1.1  # times that, which is named where it is more
 SMALL_SIDE = 32  # px of photographs at first: many steps over small ones tell more
 SIDES = (96, 64, 48)  # px of photographs that are tried beside it, the largest that leaves enough steps
 LEAST_STEPS = 200  # of a full run at such a side
+
+
+def looking_limit(asked: ComparisonConfig) -> float | None:
+    """Seconds that each question about the data may take before there is a plan."""
+    return None if asked.time is None else max(LEAST_LOOKING, LOOKING * seconds(asked.time))
+
+
+def require_time_to_decode(asked: ComparisonConfig, pool: Pool) -> None:
+    """Refuse at once a time of which too much would go into decoding images, before any network learns from them."""
+    if asked.time is None:
+        return
+    config = run_config(asked, None, 0, 1)
+    images, took = pool.first(tasks.decoding_ahead, config, within=looking_limit(asked))
+    if took > DECODED * seconds(asked.time):
+        first = f"before the first run {images:,} images are decoded, which takes about {in_words(took)} here"
+        enough = as_duration(ROOMIER * took / DECODED)
+        raise WeftError(f"{first}, too much of --time {asked.time}; give --time {enough}, or a part of the images")
 
 
 def with_small_images(asked: ComparisonConfig, pool: Pool, say: Say) -> tuple[ComparisonConfig, int | None]:
     """Where nothing was said about it, photographs are made small; also the side that they have, where they were."""
     if asked.transform.img_size is not None:
         return asked, None
-    side = pool.everyone(tasks.image_side, run_config(asked, None, 0, 1))
+    side = pool.everyone(tasks.image_side, run_config(asked, None, 0, 1), within=looking_limit(asked))
     if side is None or side <= 1.5 * SMALL_SIDE:
         return asked, None
     say(f"images of {SMALL_SIDE} px at first, from {side}: many steps over small ones teach more (--img-size)")
@@ -66,7 +87,7 @@ def speed_of(asked: ComparisonConfig, candidates: list[Candidate], rows: int, po
     for candidate in reversed(candidates):
         config = run_config(asked, candidate, 0, rows)
         try:
-            step = pool.first(tasks.step_seconds, config, pool.threads)
+            step = pool.first(tasks.step_seconds, config, pool.threads, within=looking_limit(asked))
         except WeftError as error:
             trouble.append(error)
             continue
