@@ -21,7 +21,7 @@ from weft.studies.compare.candidates import Candidate, Facts
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import Watch, unwatched
 from weft.studies.compare.rate_search import best_rates, rates, trial
-from weft.studies.compare.run_configs import BATCH, SHARES, TIMED_BATCH, on_part, run_config, steps_of, with_batch
+from weft.studies.compare.run_configs import BATCH, SHARES, largest_batch, on_part, run_config, steps_of, with_batch
 from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, looking_limit, require_time_to_decode, with_small_images
@@ -139,7 +139,7 @@ def prepare(
     if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts)):
         asked, facts = folded(asked, facts, folds, pool, say)
     require_same_source(before, facts, folder, say)
-    asked, notes = with_batch(asked, facts.rows, TIMED_BATCH if by_time else BATCH), list(facts.notes)
+    asked, notes = with_batch(asked, facts.rows, largest_batch(facts, by_time)), list(facts.notes)
     if by_time and (why := anew(folder, asked, facts.fingerprint)) and is_known(before, facts):
         say(why)
     pool.threads = max(1, pool.cores // len(pool.workers))

@@ -128,9 +128,10 @@ def stages_of(asked: ComparisonConfig, paces: list[Pace], rows: int, workers: in
         full = seconds(asked.amount)
         return Stages(full / SHORTER, full, settings, asked.seeds)
     left = IN_RUNS * seconds(asked.time or USUAL_TIME)
-    epoch = rows / (asked.optimisation.batch_size or BATCH)
+    batch = asked.optimisation.batch_size or BATCH
+    epoch = rows / batch
     longest = PASSES * epoch * max(pace.step for pace in paces)
-    room = Room(left, left, workers, longest, len(parts(asked)), asked.reading.folds or 1)
+    room = Room(left, left, workers, longest, len(parts(asked)), asked.reading.folds or 1, batch=batch)
     stages = lay_out(paces, room, asked.seeds, settings)
     if stages is None:
         raise WeftError(f"--time {asked.time} is too short for a step of each of {len(paces)} candidates")

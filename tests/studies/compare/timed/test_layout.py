@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from weft.studies.compare.timed.layout import ENOUGH, RUNGS, SHORTER, Room, Stages, lay_out, rungs, work
+from weft.studies.compare.timed.layout import ENOUGH, RUNGS, SHORTER, Room, Stages, lay_out, rungs, steps_worth, work
 from weft.studies.compare.timed.pace import Pace
 
 FAST, SLOW = Pace(0.01, 0.05, 0.1), Pace(0.2, 0.5, 1.0)
@@ -44,7 +44,7 @@ def test_short_times_have_fewer_settings_then_fewer_seeds_then_nothing():
 
 @pytest.mark.parametrize(("left", "seeds", "settings"), [(3600.0, 3, 6), (1200.0, 3, 3), (600.0, 2, 3), (300.0, 2, 1)])
 def test_seeds_and_settings_are_given_up_for_runs_of_enough_steps(left: float, seeds: int, settings: int):
-    paces = [Pace(0.06, 0.2, 0.5)] * 8
+    paces = [Pace(0.12, 0.2, 0.5)] * 8
     stages = lay_out(paces, room(left), 3, 6)
     assert stages is not None and (stages.seeds, stages.settings) == (seeds, settings)
     assert paces[0].steps(stages.full) >= ENOUGH or (seeds, settings) == (2, 1)
@@ -88,3 +88,11 @@ def test_first_runs_that_are_there_are_not_counted_again():
 
 def test_lengths_are_the_same_wherever_they_begin():
     assert set(rungs(1000.0, 1.0)) < set(rungs(5000.0, 0.5)) and 32.0 in set(rungs(1000.0))
+
+
+def test_smaller_batches_need_more_steps_up_to_twice_as_many():
+    assert [steps_worth(300, batch) for batch in (128, 64, 32, 4)] == [300, 300, 600, 600]
+    paces = [Pace(0.06, 0.2, 0.5)] * 8  # half the step of half the batch: the same plan
+    assert lay_out(paces, replace(room(1200.0), batch=32), 3, 6) == lay_out(
+        [Pace(0.12, 0.2, 0.5)] * 8, room(1200.0), 3, 6
+    )

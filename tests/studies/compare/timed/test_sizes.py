@@ -13,7 +13,7 @@ from weft.errors import WeftError
 from weft.networks.measure.cost import total_parameters
 from weft.studies.compare.candidates import fit_to, make_candidates
 from weft.studies.compare.config import ComparisonConfig
-from weft.studies.compare.run_configs import run_config
+from weft.studies.compare.run_configs import BATCH, TIMED_BATCH, largest_batch, run_config
 from weft.studies.compare.timed.sizes import (
     looking_limit,
     other_settings,
@@ -76,3 +76,11 @@ def test_a_time_of_which_more_than_a_third_would_go_into_decoding_is_refused_wit
 def test_questions_about_the_data_have_half_of_the_time_and_a_minute_at_least():
     assert looking_limit(ASKED) == 450 and looking_limit(replace(ASKED, time="30s")) == 60
     assert looking_limit(replace(ASKED, time=None, amount="10s")) is None
+
+
+def test_batches_are_smaller_in_a_given_time_but_for_small_inputs():
+    tiny = replace(PHOTOS, shape={"img_size": (8, 8), "in_chans": 1})
+    vectors = replace(PHOTOS, modality="vector", shape={"in_features": 4})
+    texts = replace(PHOTOS, modality="text", shape={"vocab_size": 9, "max_length": 8})
+    found = [largest_batch(each, by_time=True) for each in (PHOTOS, texts, tiny, vectors)]
+    assert found == [TIMED_BATCH, TIMED_BATCH, BATCH, BATCH] and largest_batch(PHOTOS, by_time=False) == BATCH

@@ -17,10 +17,16 @@ SHORTER = 4  # a trial takes this part of a run: what suits a quarter suits the 
 RUNGS = 2  # lengths between one and its double, so that a longer comparison meets the lengths of a shorter one
 SHORTEST = 2.0**-4
 KEPT = 2  # settings beside the usual ones that get to the second round of trials
-ENOUGH = 600  # steps of a full run, which seeds and settings are given up for
+ENOUGH, OF_EXAMPLES = 300, 64  # steps of a full run, which seeds and settings are given up for, and their batch
+MOST_ENOUGH = 2  # times as many of smaller batches
 FEWEST_SEEDS = 2  # that are kept for longer runs: one tells nothing of another training
-WORTH = {6: (32.0, 1200), 3: (4.0, 400), 1: (0.0, 0)}
+WORTH = {6: (32.0, 600), 3: (4.0, 200), 1: (0.0, 0)}
 """Settings of each candidate, and the seconds and steps of full runs from which on trying them pays."""
+
+
+def steps_worth(steps: float, batch: int) -> float:
+    """Steps that teach as much with such a batch."""
+    return steps * min(MOST_ENOUGH, max(1.0, OF_EXAMPLES / batch))
 
 
 @dataclass(frozen=True)
@@ -67,13 +73,15 @@ class Room:
     """runs that a seed is made of"""
     begun: float | None = None
     """the length of the first runs, where these are there already"""
+    batch: int = OF_EXAMPLES
 
 
 def lay_out(paces: list[Pace], room: Room, seeds: int, settings: int) -> Stages | None:
     """The most seeds and settings whose runs are long enough, or the longest runs of few; None where nothing fits."""
     found = [stages for count, each in choices(seeds, settings) if (stages := longest_runs(paces, room, count, each))]
     several = [stages for stages in found if stages.seeds >= min(seeds, FEWEST_SEEDS)]
-    useful = [stages for stages in several if median(pace.steps(stages.full) for pace in paces) >= ENOUGH]
+    enough = steps_worth(ENOUGH, room.batch)
+    useful = [stages for stages in several if median(pace.steps(stages.full) for pace in paces) >= enough]
     return next(iter(useful), None) or max(several or found, key=lambda stages: stages.full, default=None)
 
 
@@ -93,7 +101,8 @@ def choices(seeds: int, settings: int) -> Iterator[tuple[int, int]]:
 def longest_runs(paces: list[Pace], room: Room, seeds: int, settings: int) -> Stages | None:
     """The longest runs that fit of so many seeds and settings; None where they are shorter than the settings need."""
     seconds, steps = WORTH[max(count for count in WORTH if count <= max(settings, 1))]
-    shortest = max(SHORTEST, seconds, steps * median(pace.step for pace in paces), room.begun or 0.0)
+    needed = steps_worth(steps, room.batch) * median(pace.step for pace in paces)
+    shortest = max(SHORTEST, seconds, needed, room.begun or 0.0)
     for length in rungs(room.longest, shortest):
         first = room.begun if room.begun is not None else first_length(paces, length / SHORTER, room)
         stages = Stages(first, length, settings, seeds)

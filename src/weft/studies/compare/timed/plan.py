@@ -9,7 +9,7 @@ from itertools import chain
 from statistics import median
 
 from weft.errors import WeftError
-from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
+from weft.studies.compare.run_configs import BATCH, EPOCHS, SHARES, run_config
 from weft.studies.compare.timed.clock import as_duration, in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
 from weft.studies.compare.timed.pace import Pace
@@ -135,7 +135,8 @@ def room_in(session: Session) -> Room:
     shares = 1 + len(SHARES) * session.asked.learning_curve
     begun = session.state.stages.first if session.state.stages and session.state.chosen else None
     left = (session.clock.left() - session.pending() / session.workers) / max(1.0, session.clock.slowness())
-    return Room(left, math.inf, session.workers, longest, shares, session.runs.folds, begun)
+    batch = session.asked.optimisation.batch_size or BATCH
+    return Room(left, math.inf, session.workers, longest, shares, session.runs.folds, begun, batch)
 
 
 def adapted(session: Session, stages: Stages) -> Stages:

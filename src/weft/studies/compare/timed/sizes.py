@@ -11,7 +11,7 @@ from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.rate_search import around, short_run_rate
 from weft.studies.compare.run_configs import BATCH, FINETUNING_RATE, HEAD_RATE, run_config
 from weft.studies.compare.timed.clock import as_duration, in_words
-from weft.studies.compare.timed.layout import ENOUGH, FEWEST_SEEDS
+from weft.studies.compare.timed.layout import ENOUGH, FEWEST_SEEDS, steps_worth
 from weft.studies.compare.timed.state import Setting, read_state
 from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, Say
@@ -74,7 +74,8 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
         if speed is None:
             speed = speed_of(asked, made, facts.rows, pool)
         length = full_length(asked, len(made) + 2 * asked.pretrained, len(pool.workers))
-        if speed * length / (macs[len(macs) // 2] * (asked.optimisation.batch_size or BATCH)) >= ENOUGH:
+        batch = asked.optimisation.batch_size or BATCH
+        if speed * length / (macs[len(macs) // 2] * batch) >= steps_worth(ENOUGH, batch):
             break
     state.amount = share * budget
     state.save(folder)
