@@ -113,6 +113,15 @@ def test_every_column_knows_which_way_is_better():
     assert isinstance(columns("r2")[0], Column) and columns("r2")[0].title == "R²"
 
 
+def test_metrics_that_say_what_the_score_says_have_no_column():
+    def shown(balanced: float | None) -> bool:
+        data = [{"name": "a", "score": 0.9, "balanced_accuracy": 0.9, "macro_f1": 0.9}]
+        data += [{"name": "b", "score": 0.8, "balanced_accuracy": balanced, "macro_f1": 0.8}]
+        return "balanced_accuracy" in [column.key for column in columns("accuracy", data)]
+
+    assert [shown(0.801), shown(0.7), shown(None)] == [False, True, True]
+
+
 def test_a_narrow_logarithmic_axis_has_enough_round_ticks():
     for low, high in ((55, 98), (4.9e4, 5.2e4), (2.1, 4.9)):
         ticks = log_ticks(low, high)

@@ -62,6 +62,7 @@ def unequal_rows(rows: Sequence[Row]) -> bool:
 
 TITLES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "macro_f1": "Macro-F1", "r2": "R²"}
 SHARES = ("accuracy", "balanced_accuracy", "macro_f1")  # metrics that are written in percent
+ALIKE = 0.01  # of scores that tell the same
 
 
 def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
@@ -92,7 +93,15 @@ def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
         Column("money", "Money", False, lambda v: f"{v:.2g}", help=f"of {run}, at the price per hour given"),
     ]
     told = metric if metric in SHARES else "accuracy"  # by the score itself, or nothing
-    return [column for column in every if column.key != told]
+    said = {told, *(key for key in ("balanced_accuracy", "macro_f1") if says_nothing_new(key, metric, rows))}
+    return [column for column in every if column.key not in said]
+
+
+def says_nothing_new(key: str, metric: str, rows: Sequence[Row]) -> bool:
+    """Whether a metric is the score itself, nearly, in every row: classes are about as common as each other then."""
+    pairs = [(row["score"], row.get(key)) for row in rows if row.get("score") is not None]
+    near = all(value is not None and abs(score - value) < ALIKE for score, value in pairs)
+    return metric in SHARES and bool(pairs) and near
 
 
 def written(column: Column, row: Row) -> str:
