@@ -145,7 +145,7 @@ def prepare(
     pool.threads = max(1, pool.cores // len(pool.workers))
     amount = asked.count() or (fitting_amount(asked, facts, pool, folder) if by_time else None)
     match = asked.match if asked.match != "time" else "none" if amount is None else "params"
-    wanted = facts, asked.models, match or "none", amount, asked.controls, asked.baseline
+    wanted = facts, asked.models, match or "none", amount, asked.controls, asked.baseline, by_time
     # Sizes are those of networks, and torch is there.
     candidates, left_out = pool.first(tasks.candidates, *wanted, within=limit)
     notes += left_out

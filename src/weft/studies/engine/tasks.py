@@ -61,11 +61,11 @@ def pace(
 
 
 def candidates(
-    facts: Facts, models: str, match: str, budget: float | None, with_controls: bool, classical: bool
+    facts: Facts, models: str, match: str, budget: float | None, with_controls: bool, classical: bool, quick: bool
 ) -> tuple[list[Candidate], list[str]]:
     """The candidates of a comparison, and what is to be told of those that are left out."""
     notes: list[str] = []
-    return make_candidates(facts, models, match, budget, with_controls, classical, notes), notes
+    return make_candidates(facts, models, match, budget, with_controls, classical, notes, quick), notes
 
 
 def probe_seconds(config: RunConfig, start: str, threads: int, fitting: float | None = None) -> tuple[float, float]:

@@ -84,3 +84,11 @@ def test_batches_are_smaller_in_a_given_time_but_for_small_inputs():
     texts = replace(PHOTOS, modality="text", shape={"vocab_size": 9, "max_length": 8})
     found = [largest_batch(each, by_time=True) for each in (PHOTOS, texts, tiny, vectors)]
     assert found == [TIMED_BATCH, TIMED_BATCH, BATCH, BATCH] and largest_batch(PHOTOS, by_time=False) == BATCH
+
+
+def test_in_little_time_a_resnet_has_one_block_a_stage_and_few_channels_at_full_size():
+    plain, quick = (make_candidates(PHOTOS, "families", "params", 62_500, False, False, quick=q) for q in (False, True))
+    before, found = (next(each for each in made if each.name == "resnet") for made in (plain, quick))
+    assert found.network["layers"] == (1, 1, 1) and found.network["widths"][1] > 3 * found.network["widths"][0]
+    assert abs(found.count["params"] / 62_500 - 1) < 0.03 and found.count["macs"] < before.count["macs"]
+    assert [each for each in plain if each.name != "resnet"] == [each for each in quick if each.name != "resnet"]

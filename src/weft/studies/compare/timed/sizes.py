@@ -69,7 +69,7 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
         return state.amount
     budget, speed = default_budget(facts, "params"), None
     for share in SHARES:
-        made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [])
+        made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [], quick=True)
         macs = sorted(candidate.count["macs"] for candidate in made)
         if speed is None:
             speed = speed_of(asked, made, facts.rows, pool)
