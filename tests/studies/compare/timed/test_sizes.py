@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from weft.networks.measure.cost import total_parameters
 from weft.studies.compare.candidates import fit_to, make_candidates
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.run_configs import BATCH, TIMED_BATCH, largest_batch, run_config
+from weft.studies.compare.timed import sizes
 from weft.studies.compare.timed.sizes import (
     looking_limit,
     other_settings,
@@ -92,3 +94,16 @@ def test_in_little_time_a_resnet_has_one_block_a_stage_and_few_channels_at_full_
     assert found.network["layers"] == (1, 1, 1) and found.network["widths"][1] > 3 * found.network["widths"][0]
     assert abs(found.count["params"] / 62_500 - 1) < 0.03 and found.count["macs"] < before.count["macs"]
     assert [each for each in plain if each.name != "resnet"] == [each for each in quick if each.name != "resnet"]
+
+
+@pytest.mark.parametrize(("speed", "amount"), [(1e12, 250_000), (1.0, 62_500)])
+def test_networks_are_made_no_smaller_than_all_of_them_can_be(
+    speed: float, amount: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """At 15,625 parameters most networks for texts of 128 tokens cannot be built; however slow the machine is."""
+    texts = replace(PHOTOS, modality="text", shape={"vocab_size": 8192, "max_length": 128})
+    monkeypatch.setattr(sizes, "speed_of", lambda *arguments: speed)
+    pool: Any = SimpleNamespace(workers=[None, None])
+    assert sizes.fitting_amount(ASKED, texts, pool, tmp_path) == amount
+    made = make_candidates(texts, "families", "params", amount, True, False)
+    assert {"bert", "mixer", "gmlp", "amlp", "control_random"} <= {candidate.name for candidate in made}

@@ -67,9 +67,12 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
     state = read_state(folder, asked, facts.fingerprint)
     if state.amount is not None:
         return state.amount
-    budget, speed = default_budget(facts, "params"), None
+    budget, speed, everyone, kept = default_budget(facts, "params"), None, 0, 1.0
     for share in SHARES:
         made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [], quick=True)
+        if len(made) < everyone:  # some cannot be so small: rather fewer steps than fewer candidates
+            break
+        everyone, kept = len(made), share
         macs = sorted(candidate.count["macs"] for candidate in made)
         if speed is None:
             speed = speed_of(asked, made, facts.rows, pool)
@@ -77,7 +80,7 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
         batch = asked.optimisation.batch_size or BATCH
         if speed * length / (macs[len(macs) // 2] * batch) >= steps_worth(ENOUGH, batch):
             break
-    state.amount = share * budget
+    state.amount = kept * budget
     state.save(folder)
     return state.amount
 
