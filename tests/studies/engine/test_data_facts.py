@@ -82,14 +82,15 @@ def test_images_are_decoded_ahead_unless_they_are_in_the_cache_or_decoded_batch_
         (tmp_path / "photos" / "ab"[row % 2]).mkdir(parents=True, exist_ok=True)
         (tmp_path / "photos" / "ab"[row % 2] / f"{row}.png").write_bytes(encoded(row, (300, 300)))
     config = RunConfig(source=str(tmp_path / "photos"), transform=TransformConfig(img_size=32))
-    count, took = decoding_ahead(config)
+    count, took = decoding_ahead(config, 1.0)
     assert count == 40 and 0 < took < 10
+    assert decoding_ahead(config, 60.0) == (40, 0.0), "too few to take a minute"
     batch_by_batch = replace(config, reading=ReadingConfig(memory=1000))
-    assert decoding_ahead(batch_by_batch) == decoding_ahead(RunConfig(source="digits")) == (0, 0.0)
+    assert decoding_ahead(batch_by_batch, 1.0) == decoding_ahead(RunConfig(source="digits"), 1.0) == (0, 0.0)
     opened(config.source, config.reading, config.transform)
     cuts_of.cache_clear()
-    assert decoding_ahead(config) == (0, 0.0), "they are in the cache now"
-    assert decoding_ahead(RunConfig(source="diabetes")) == (0, 0.0)
+    assert decoding_ahead(config, 1.0) == (0, 0.0), "they are in the cache now"
+    assert decoding_ahead(RunConfig(source="diabetes"), 1.0) == (0, 0.0)
 
 
 @pytest.mark.parametrize("limit", [None, 50])

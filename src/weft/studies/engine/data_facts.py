@@ -34,6 +34,7 @@ from weft.training.run.kinds import AnyConfig
 
 KEPT = 4  # sources: a corpus and some tasks
 TIMED, AT_ONCE, LONG_ENOUGH = 128, 16, 2.0  # images whose decoding is timed, and the seconds after which fewer will do
+SLOWEST = 0.2  # seconds that no image takes to decode, or hardly any
 CUTS = 16  # of each: five folds, parts of the rows, and of these a second image side or length
 
 
@@ -111,10 +112,11 @@ def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
     return (time.perf_counter() - began) / len(raws)
 
 
-def decoding_ahead(config: RunConfig) -> tuple[int, float]:
+def decoding_ahead(config: RunConfig, allowed: float) -> tuple[int, float]:
     """Images that are decoded before the first run begins, once for all runs, and about the seconds of it, from some.
 
-    Nothing where they are in the cache, are no files, or are decoded batch by batch.
+    Nothing where they are in the cache, are no files, or are decoded batch by batch; and no seconds where they are so
+    few that it cannot take the time that is `allowed`.
     """
     source = source_of(config.source, config.reading)
     if source.modality != "image":
@@ -122,7 +124,9 @@ def decoding_ahead(config: RunConfig) -> tuple[int, float]:
     transform = fit(source, replace(config.transform, normalize="unit"))  # statistics would need all of them
     assert isinstance(transform, ImageTransform)
     count = undecoded(source, transform)
-    return count, count * image_seconds(source.splits["train"], transform) if count else 0.0
+    if count * SLOWEST <= allowed:
+        return count, 0.0
+    return count, count * image_seconds(source.splits["train"], transform)
 
 
 def image_seconds(split: Split, transform: ImageTransform) -> float:

@@ -145,11 +145,12 @@ def decoding_seconds(config: RunConfig) -> float:
     return data_facts.decoding_seconds(config)
 
 
-def decoding_ahead(config: RunConfig) -> tuple[int, float]:
-    """Images that are decoded before the first run begins, and about the seconds that it takes."""
+def decoding_ahead(config: RunConfig, allowed: float) -> tuple[int, float]:
+    """Images that are decoded before the first run begins, and about the seconds that it takes, if it may be more than
+    is allowed."""
     from weft.studies.engine import data_facts
 
-    return data_facts.decoding_ahead(config)
+    return data_facts.decoding_ahead(config, allowed)
 
 
 def run_one(config: AnyConfig, path: Path, known: Plan | Timing | None = None) -> str:

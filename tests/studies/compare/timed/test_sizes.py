@@ -66,7 +66,7 @@ def test_the_other_side_leaves_enough_steps_and_is_no_larger_than_the_photograph
 
 def test_a_time_of_which_more_than_a_third_would_go_into_decoding_is_refused_with_one_that_would_do():
     def told(took: float) -> Any:
-        return SimpleNamespace(first=lambda task, config, within: (200_000, took))
+        return SimpleNamespace(first=lambda task, config, allowed, within: (200_000, took))
 
     require_time_to_decode(ASKED, told(299.0))
     with pytest.raises(WeftError, match=r"200,000 images are decoded, which takes about 20 min here.*give --time 66m"):

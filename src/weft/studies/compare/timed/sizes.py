@@ -38,9 +38,9 @@ def require_time_to_decode(asked: ComparisonConfig, pool: Pool) -> None:
     """Refuse at once a time of which too much would go into decoding images, before any network learns from them."""
     if asked.time is None:
         return
-    config = run_config(asked, None, 0, 1)
-    images, took = pool.first(tasks.decoding_ahead, config, within=looking_limit(asked))
-    if took > DECODED * seconds(asked.time):
+    config, allowed = run_config(asked, None, 0, 1), DECODED * seconds(asked.time)
+    images, took = pool.first(tasks.decoding_ahead, config, allowed, within=looking_limit(asked))
+    if took > allowed:
         first = f"before the first run {images:,} images are decoded, which takes about {in_words(took)} here"
         enough = as_duration(ROOMIER * took / DECODED)
         raise WeftError(f"{first}, too much of --time {asked.time}; give --time {enough}, or a part of the images")
