@@ -14,9 +14,9 @@ from weft.studies.compare.comparison import plan_comparison, prepare, trial_jobs
 from weft.studies.compare.config import USUAL_TIME, ComparisonConfig, decided
 from weft.studies.compare.run_configs import BATCH, SHARES, run_config
 from weft.studies.compare.timed.clock import in_words
-from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, trial_seconds
+from weft.studies.compare.timed.layout import Room, Stages, lay_out, trial_seconds
 from weft.studies.compare.timed.pace import STARTING, Pace
-from weft.studies.compare.timed.plan import PASSES, SETTINGS
+from weft.studies.compare.timed.plan import PASSES, settings_of, stages_of_amount
 from weft.studies.compare.timed.sizes import IN_RUNS
 from weft.studies.compare.trained import starts
 from weft.studies.engine import tasks
@@ -123,16 +123,14 @@ def dry_time(asked: ComparisonConfig, study: Study, pool: Pool, trained: Sequenc
 
 def stages_of(asked: ComparisonConfig, paces: list[Pace], rows: int, workers: int) -> Stages:
     """Lengths of runs, seeds and settings as the comparison itself would lay them out before its first run."""
-    settings = (SETTINGS if asked.trials is None else asked.trials) or 1
     if asked.amount is not None:
-        full = seconds(asked.amount)
-        return Stages(full / SHORTER, full, settings, asked.seeds)
+        return stages_of_amount(asked, asked.amount)
     left = IN_RUNS * seconds(asked.time or USUAL_TIME)
     batch = asked.optimisation.batch_size or BATCH
     epoch = rows / batch
     longest = PASSES * epoch * max(pace.step for pace in paces)
     room = Room(left, left, workers, longest, len(parts(asked)), asked.reading.folds or 1, batch=batch)
-    stages = lay_out(paces, room, asked.seeds, settings)
+    stages = lay_out(paces, room, asked.seeds, settings_of(asked))
     if stages is None:
         raise WeftError(f"--time {asked.time} is too short for a step of each of {len(paces)} candidates")
     return stages

@@ -9,7 +9,8 @@ from itertools import chain
 from statistics import median
 
 from weft.errors import WeftError
-from weft.studies.compare.run_configs import BATCH, EPOCHS, SHARES, run_config
+from weft.studies.compare.config import ComparisonConfig
+from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
 from weft.studies.compare.timed.clock import as_duration, in_words
 from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
 from weft.studies.compare.timed.pace import Pace
@@ -59,10 +60,8 @@ def planned(session: Session) -> Stages:
 def laid_out(session: Session) -> Stages | None:
     """The longest runs that fit into what is left of the time; None where not even a step of each does."""
     asked, state = session.asked, session.state
-    settings = (SETTINGS if asked.trials is None else asked.trials) or 1
     if asked.amount is not None:
-        full = seconds(asked.amount)
-        return Stages(full / SHORTER, full, settings, asked.seeds)
+        return stages_of_amount(asked, asked.amount)
     paces, probes = session.paces(), state.probes or []
     above = [head for probe in probes for head in heads(session.study.facts, probe)]
     further = 0 if state.chosen else len(probes) + len(above)
@@ -75,7 +74,18 @@ def laid_out(session: Session) -> Stages | None:
         left=room.left - embedding / session.together,
         first_by=until_early(session) - fixed / session.workers,
     )
-    return lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings)
+    return lay_out(paces + longer, room, asked.seeds, 1 if state.chosen else settings_of(asked))
+
+
+def settings_of(asked: ComparisonConfig) -> int:
+    """How many are tried for each candidate, its usual ones included, where there is time."""
+    return (SETTINGS if asked.trials is None else asked.trials) or 1
+
+
+def stages_of_amount(asked: ComparisonConfig, amount: str) -> Stages:
+    """The stages where it was said how long every run trains."""
+    full = seconds(amount)
+    return Stages(full / SHORTER, full, settings_of(asked), asked.seeds)
 
 
 def leave_probes(session: Session) -> None:
@@ -135,8 +145,7 @@ def room_in(session: Session) -> Room:
     shares = 1 + len(SHARES) * session.asked.learning_curve
     begun = session.state.stages.first if session.state.stages and session.state.chosen else None
     left = (session.clock.left() - session.pending() / session.workers) / max(1.0, session.clock.slowness())
-    batch = session.asked.optimisation.batch_size or BATCH
-    return Room(left, math.inf, session.workers, longest, shares, session.runs.folds, begun, batch)
+    return Room(left, math.inf, session.workers, longest, shares, session.runs.folds, begun, session.batch)
 
 
 def adapted(session: Session, stages: Stages) -> Stages:

@@ -74,9 +74,13 @@ class Session:
         return 1 if self.pool.settled else self.workers
 
     @property
+    def batch(self) -> int:
+        return self.asked.optimisation.batch_size or BATCH
+
+    @property
     def epoch(self) -> float:
         """Steps of one."""
-        return self.study.facts.rows / (self.asked.optimisation.batch_size or BATCH)
+        return self.study.facts.rows / self.batch
 
     @property
     def names(self) -> set[str]:
