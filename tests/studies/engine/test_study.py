@@ -55,6 +55,8 @@ def test_a_damaged_record_is_made_anew(tmp_path: Path):
 
 
 def test_rates_are_spread_evenly_around_the_usual_one():
-    assert rates("adamw", 3) == [0.000949, 0.003, 0.00949]
-    assert rates("adamw", 1) == [0.003]
-    assert len(set(rates("sgd", 5))) == 5
+    assert rates("adamw", "vit_nano_p4_32", 3) == [0.000949, 0.003, 0.00949]
+    assert rates("adamw", "mlp", 1) == [0.003]
+    assert rates("muon", "vit_nano_p4_32", 3) == [0.00316, 0.01, 0.0316]
+    assert rates("muon", "mlp", 1) == [0.003], "at 0.01 plain perceptrons learn less"
+    assert len(set(rates("sgd", "mlp", 5))) == 5

@@ -75,7 +75,7 @@ class ComparisonConfig:
     reading: ReadingConfig = ReadingConfig()
     transform: TransformConfig = TransformConfig()
     augment: AugmentConfig = AugmentConfig()
-    optimisation: OptimisationConfig = OptimisationConfig()
+    optimisation: OptimisationConfig = OptimisationConfig(opt="muon")
     objective: ObjectiveConfig = ObjectiveConfig()
     execution: ExecutionConfig = ExecutionConfig()
 

@@ -31,16 +31,17 @@ def run_config(
     evaluations = replace(asked.execution, eval_every=steps_per_evaluation(asked, steps, rows))
     if candidate is not None and candidate.start:
         return of_trained(asked, candidate, seed, steps)
-    side = candidate.img_size if candidate else None
+    side, model = (candidate.img_size, candidate.model) if candidate else (None, "")
+    rate = asked.optimisation.lr or short_run_rate(asked.optimisation.opt, model)
     return RunConfig(
         source=asked.source,
-        model=candidate.model if candidate else "",
+        model=model,
         network=candidate.network if candidate else {},
         seed=seed,
         reading=asked.reading,
         transform=asked.transform if side is None else replace(asked.transform, img_size=side),
         augment=asked.augment,
-        optimisation=replace(asked.optimisation, lr=asked.optimisation.lr or short_run_rate(asked.optimisation.opt)),
+        optimisation=replace(asked.optimisation, lr=rate),
         objective=asked.objective,
         duration=DurationConfig(steps=steps),
         execution=evaluations,

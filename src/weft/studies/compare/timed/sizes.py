@@ -113,7 +113,8 @@ def full_length(asked: ComparisonConfig, networks: int, workers: int) -> float:
 def usual_setting(asked: ComparisonConfig, candidate: Candidate) -> Setting:
     if candidate.start:
         return Setting(candidate, HEAD_RATE if candidate.layers else FINETUNING_RATE)
-    return Setting(candidate, asked.optimisation.lr or short_run_rate(asked.optimisation.opt))  # type: ignore[arg-type]
+    moved = asked.optimisation
+    return Setting(candidate, moved.lr or short_run_rate(moved.opt, candidate.model))  # type: ignore[arg-type]
 
 
 def other_settings(
