@@ -13,6 +13,7 @@ from training.runs import train
 from weft import machine
 from weft.data.config import TransformConfig
 from weft.training.config import DurationConfig, ExecutionConfig, OptimisationConfig, RunConfig
+from weft.training.run import rehearsal
 from weft.training.run.narrow import autocast
 
 BF16 = torch.bfloat16
@@ -61,6 +62,8 @@ def test_their_gradients_are_those_of_float32() -> None:
 
 
 def test_a_network_that_ends_on_one_pixel_learns_in_bf16(tmp_path: Path) -> None:
+    if not (answer := rehearsal.try_format("bf16")).works:
+        pytest.skip(f"this machine cannot compute in bf16: {answer.why}")
     config = RunConfig(
         source="digits",
         model="resnet8_cifar",

@@ -26,6 +26,7 @@ from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Clock, Gate, in_words
 from weft.studies.compare.timed.full_runs import fixed_in_time, without_late
 from weft.studies.compare.timed.layout import Room, Stages, lay_out, work
+from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.plan import adapted, shortened
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.stages import first_runs
@@ -316,7 +317,7 @@ def timing(answers: list[Any], folder: Path) -> Session:
     candidates = [Candidate("mlp", "mlp", "mlp"), Candidate("gmlp", "gmlp", "gmlp_nano_p4_32")]
     session.learnt, session.study = candidates, replace(session.study, candidates=candidates)
     session.state.paces.clear()
-    session.pool.each = lambda task, arguments, within: answers  # type: ignore[method-assign]
+    session.pool.each = lambda task, arguments, within: answers[-len(arguments) :]  # type: ignore[method-assign]
     return session
 
 
@@ -331,12 +332,21 @@ def test_candidates_that_all_die_while_they_are_timed_end_the_comparison_with_th
 def test_what_takes_too_long_to_time_is_ended(tmp_path: Path):
     session, limits = timing([], tmp_path), list[float | None]()
     answers = [WeftError("timing a step takes longer than there is time for; give more --time"), (0.01, 0.05, 0.1)]
-    session.pool.each = lambda task, arguments, within: limits.append(within) or answers  # type: ignore[method-assign, assignment, func-returns-value]
+    session.pool.each = lambda task, arguments, within: limits.append(within) or answers[-len(arguments) :]  # type: ignore[method-assign, assignment, func-returns-value]
     members.measure_paces(session, [session.usual(candidate) for candidate in session.learnt])
-    assert limits == [500.0] and session.names == {"gmlp"}
+    assert limits == [500.0, 200.0] and session.names == {"gmlp"}, "quick steps are timed twice"
     assert members.timing_limit(session, first=False) == 200.0
     session.clock.before += 895.0
     assert members.timing_limit(session, first=False) == 10.0, "little time is left"
+
+
+def test_steps_that_were_timed_while_the_machine_was_disturbed_are_timed_again(tmp_path: Path):
+    session, rounds = timing([], tmp_path), [[(0.09, 0.05, 0.1), (2.0, 0.05, 0.1)], [(0.02, 0.06, 0.08)]]
+    session.pool.each = lambda task, arguments, within: rounds.pop(0)  # type: ignore[method-assign]
+    mlp, gmlp = (session.usual(candidate) for candidate in session.learnt)
+    members.measure_paces(session, [mlp, gmlp])
+    assert session.state.paces[mlp.size] == Pace(0.02, 0.05, 0.08), "the lower of each"
+    assert session.state.paces[gmlp.size] == Pace(2.0, 0.05, 0.1), "long steps are timed once"
 
 
 def test_where_no_process_has_the_data_open_at_the_end_nothing_is_measured(

@@ -6,7 +6,7 @@ So seconds become steps that are the same for every seed and after every interru
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.training.config import AskedPrecision
 
@@ -26,6 +26,12 @@ class Pace:
     """number format in which a step is fastest; auto where none was tried"""
     again: float = 0.0
     """seconds of evaluating validation in float32 after training in a narrower format"""
+
+    def at_most(self, step: float, validation: float, test: float) -> Pace:
+        """The same, with these seconds where they are lower."""
+        return replace(
+            self, step=min(self.step, step), validation=min(self.validation, validation), test=min(self.test, test)
+        )
 
     def steps(self, length: float) -> int:
         """Steps in so many seconds of training."""
