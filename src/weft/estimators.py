@@ -125,7 +125,7 @@ def train_in_memory(config: RunConfig, source: Source) -> Predictor:
         team=SingleProcess(),
         core=core,
         net=core,
-        optimiser=create_optimiser(config.optimisation.opt, inputs.groups(core), plan.lr, core),
+        optimiser=create_optimiser(config.optimisation.optimiser, inputs.groups(core), plan.lr, core),
         objective=objective,
         ema=None,
         train=loader,

@@ -79,7 +79,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 def test_differences_are_named_by_field() -> None:
     one = RunConfig(source="digits", model="mlp")
-    other = replace(one, seed=3, optimisation=OptimisationConfig(lr=0.1))
+    other = replace(one, seed=3, optimisation=replace(one.optimisation, lr=0.1))
     assert difference(one, other) == ["seed: 0 -> 3", "lr: None -> 0.1"]
 
 

@@ -75,10 +75,43 @@ def test_a_chosen_network_gets_small_images_and_the_rate_of_short_runs(tmp_path:
         Image.fromarray(noise).save(tmp_path / "photos" / "ab"[number % 2] / f"{number}.png")
     asked = RunConfig(source=str(tmp_path / "photos"))
     settled = open_inputs(asked).config
-    assert settled.transform.img_size == 32 and settled.optimisation.lr == 0.003
+    assert settled.transform.img_size == 32
+    assert (settled.optimisation.opt, settled.optimisation.lr) == ("muon", 0.01)
     assert as_stored(asked, settled) == settled
-    named = open_inputs(dataclasses.replace(asked, model="mlp"))
-    assert named.transform.size == 100 and named.config.optimisation.lr is None
+    adam = dataclasses.replace(asked, optimisation=OptimisationConfig(opt="adamw"))
+    assert open_inputs(adam).config.optimisation.lr == 0.003
+    assert open_inputs(dataclasses.replace(asked, model="mlp")).transform.size == 100
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "given", "expected"),
+    [
+        ("digits", "mlp", {}, ("muon", 0.003)),
+        ("digits", "mixer_pico_p4_32", {}, ("muon", 0.01)),
+        ("pydocs", "", {}, ("muon", 0.01)),
+        ("digits", "mlp", {"lr": 0.5}, ("adamw", 0.5)),
+        ("digits", "mlp", {"opt": "adamw"}, ("adamw", None)),
+        ("digits", "mlp", {"opt": "sgd", "lr": 0.1}, ("sgd", 0.1)),
+        ("breast_cancer", "mlp", {}, ("adamw", None)),
+    ],
+)
+def test_the_optimiser_is_muon_where_nothing_was_said(
+    source: str, model: str, given: dict[str, Any], expected: tuple[str, float | None]
+):
+    start = RunConfig(source=source, model=model)
+    asked = dataclasses.replace(start, optimisation=dataclasses.replace(start.optimisation, **given))
+    inputs = open_inputs(asked)
+    settled = inputs.config.optimisation
+    assert (settled.opt, settled.lr) == expected
+    assert any("optimiser muon" in note for note in inputs.notes) == (expected[0] == "muon")
+    assert as_stored(asked, inputs.config).optimisation == settled
+    other = dataclasses.replace(inputs.config, optimisation=dataclasses.replace(settled, lr=0.7))
+    assert as_stored(asked, other) != other, "a run of another rate is another run"
+
+
+def test_shards_are_moved_by_adamw():
+    asked = RunConfig(source="digits", model="mlp", execution=ExecutionConfig(strategy="fsdp"))
+    assert open_inputs(asked).config.optimisation.opt == "adamw"
 
 
 def test_what_was_given_stays(tmp_path: Path):

@@ -64,6 +64,11 @@ class ReadingConfig(SourceConfig):
 SHORT_RUN_RATE = 3e-3  # of Adam and AdamW in runs of some hundred steps of small networks
 
 
+def muon_rate(model: str) -> float:
+    """Muon's rate in such runs; plain perceptrons learn less at the higher one."""
+    return 3e-3 if model == "mlp" else 1e-2
+
+
 def batch_for(rows: int, steps: int, smallest: int, largest: int) -> int:
     """The power of two that gives about so many steps an epoch or more, within bounds; never more than the rows."""
     return min(rows, max(smallest, min(largest, 2 ** int(math.log2(max(1, rows / steps))))))
@@ -75,8 +80,8 @@ class OptimisationConfig:
 
     batch_size: Count | None = None
     """Examples per step, over all processes; by default 8 to 128, about 50 steps an epoch; fine-tuning 4 to 32."""
-    opt: OptimiserName = "adamw"
-    """Optimiser."""
+    opt: OptimiserName | None = "adamw"
+    """Optimiser; by default adamw, and where neither it nor a rate is given for a network from scratch, muon."""
     lr: Positive | Literal["auto"] | None = None
     """Peak learning rate; auto searches it; by default the optimiser's usual rate, and in fine-tuning a tenth of it."""
     weight_decay: NotNegative = 0.05
@@ -100,6 +105,11 @@ class OptimisationConfig:
             raise WeftError(
                 f"--grad-accum-steps {self.grad_accum_steps} would cut a batch of {self.batch_size} into empty parts"
             )
+
+    @property
+    def optimiser(self) -> OptimiserName:
+        """The optimiser: AdamW where it is left open and nothing has settled it."""
+        return self.opt or "adamw"
 
     @property
     def batch(self) -> int:
@@ -247,7 +257,7 @@ class RunConfig:
     reading: ReadingConfig = ReadingConfig()
     transform: TransformConfig = TransformConfig()
     augment: AugmentConfig = AugmentConfig()
-    optimisation: OptimisationConfig = OptimisationConfig()
+    optimisation: OptimisationConfig = OptimisationConfig(opt=None)
     objective: ObjectiveConfig = ObjectiveConfig()
     teaching: TeachingConfig = TeachingConfig()
     duration: DurationConfig = DurationConfig()

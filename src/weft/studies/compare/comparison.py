@@ -340,7 +340,7 @@ def trial_jobs(asked: ComparisonConfig, study: Study, carried: Mapping[str, str]
         if job.seed == 0
         and job.config.reading.train_fraction == asked.reading.train_fraction
         and job.candidate in learnt
-        for rate in rates(job.config.optimisation.opt, job.config.model, trials_of(asked))
+        for rate in rates(job.config.optimisation.optimiser, job.config.model, trials_of(asked))
     ]
 
 

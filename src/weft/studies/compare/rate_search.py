@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weft.studies.engine.study import Job, Study
-from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, seconds
+from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, muon_rate, seconds
 from weft.training.storage.record import best_validation
 
 STEP = 10**0.5  # between rates: the optimum is flat over about half a decade
 
 SHARE = 4  # a trial takes this part of a run: rates that suit a quarter suit the whole within their spacing
-
-
-MUON_RATE, PERCEPTRON_RATE = 1e-2, 3e-3  # of Muon in short runs; plain perceptrons learn less at 1e-2
 
 
 def short_run_rate(optimiser: str, model: str) -> float:
@@ -24,7 +21,7 @@ def short_run_rate(optimiser: str, model: str) -> float:
     0.003, with which it is 2 points above. Other optimisers have their usual rate.
     """
     if optimiser == "muon":
-        return PERCEPTRON_RATE if model == "mlp" else MUON_RATE
+        return muon_rate(model)
     if optimiser in ("adam", "adamw"):
         return SHORT_RUN_RATE
     from weft.training.optim.optimisers import USUAL_RATE  # loads torch

@@ -32,7 +32,7 @@ def run_config(
     if candidate is not None and candidate.start:
         return of_trained(asked, candidate, seed, steps)
     side, model = (candidate.img_size, candidate.model) if candidate else (None, "")
-    rate = asked.optimisation.lr or short_run_rate(asked.optimisation.opt, model)
+    rate = asked.optimisation.lr or short_run_rate(asked.optimisation.optimiser, model)
     return RunConfig(
         source=asked.source,
         model=model,

@@ -308,7 +308,7 @@ def settle_batch(config: FinetuneConfig, rows: int) -> tuple[FinetuneConfig, lis
 
 def length_and_rate(config: FinetuneConfig, epochs: int, why: str) -> list[str]:
     """Sentences about epochs and rate where they are not given."""
-    told, opt = [], config.optimisation.opt
+    told, opt = [], config.optimisation.optimiser
     if config.duration == DurationConfig():
         told.append(f"{how_many(epochs, 'epoch')}: {why} (--epochs, --time)")
     if config.optimisation.lr is None and not config.thawing.frozen:
@@ -348,7 +348,7 @@ def settle_images(
         if any(value not in (None, False, 0.0, "none") for value in mixing(config)):
             raise WeftError("--frozen computes the features of each image once, unchanged; leave augmentation out")
         if config.optimisation.lr is None:
-            rate = rate or USUAL_RATE[config.optimisation.opt]
+            rate = rate or USUAL_RATE[config.optimisation.optimiser]
             config = replace(config, optimisation=replace(config.optimisation, lr=rate))
             reasons.append(f"rate {rate:g}: {head} (--lr)")
         reasons.append("the network stays as it is: a linear probe is trained on its features, which are kept")

@@ -37,7 +37,7 @@ def check_asked(config: FinetuneConfig) -> None:
         raise WeftError("--frozen and --thaw-epochs contradict each other; give one of them")
     if thawing.thaw_epochs and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise WeftError("--thaw-epochs works in one process: several must agree on what moves; leave it out")
-    if config.optimisation.opt == "muon" and not thawing.frozen and thawing.layer_decay != 1:
+    if config.optimisation.optimiser == "muon" and not thawing.frozen and thawing.layer_decay != 1:
         raise WeftError("--opt muon keeps one rate for all layers; use --layer-decay 1, or --opt adamw")
 
 

@@ -38,7 +38,7 @@ from weft.training.objective import Goal, Objective, create_objective, outputs_f
 from weft.training.optim.optimisers import Groups
 from weft.training.pretraining.config import PretrainConfig
 from weft.training.run.kinds import AnyConfig
-from weft.training.run.settings import settle, settle_network
+from weft.training.run.settings import settle, settle_network, settle_optimiser
 from weft.training.storage.record import COUNTED, predictions, tested_rows, write_predictions
 from weft.training.storage.run_folder import RunFolder
 from weft.training.teaching.lessons import Lessons
@@ -287,6 +287,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     check_names(config)
     source = opened[0] if opened else read_source(config)
     config, chosen = settle_network(config, source)
+    config, moved = settle_optimiser(config, source, is_planned(folder))
     check_source(config, source)
     stored = folder is not None and any((folder / name).exists() for name in (transforms.FILE, "tokenizer.json"))
     if stored and folder is not None:
@@ -299,7 +300,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     config, reasons = settle(config, rows, transform, planned=is_planned(folder))
     objective = objective_of(rows, config.objective)
     network = size_network(config, source, transform)
-    told = (*chosen, *about, *reasons)
+    told = (*chosen, *moved, *about, *reasons)
     return LabelledInputs(config, source, transform, network, objective, told, added=added).with_lessons()
 
 

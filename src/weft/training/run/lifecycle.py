@@ -132,8 +132,8 @@ def resume(
 
 
 def check_strategy(config: AnyConfig) -> None:
-    if config.execution.strategy == "fsdp" and config.optimisation.opt not in SHARDED:
-        raise WeftError(f"--opt {config.optimisation.opt} does not work with --strategy fsdp; use adamw or sgd")
+    if config.execution.strategy == "fsdp" and config.optimisation.optimiser not in SHARDED:
+        raise WeftError(f"--opt {config.optimisation.optimiser} does not work with --strategy fsdp; use adamw or sgd")
     if config.execution.strategy == "fsdp" and config.optimisation.clip_mode == "agc":
         raise WeftError("--clip-mode agc needs whole weights, which --strategy fsdp cuts up; use --clip-mode norm")
 
@@ -201,7 +201,7 @@ def assemble(
         team=team,
         core=core,
         net=net,
-        optimiser=create_optimiser(config.optimisation.opt, groups, plan.lr, core),
+        optimiser=create_optimiser(config.optimisation.optimiser, groups, plan.lr, core),
         objective=inputs.objective,
         ema=MovingAverage(core, config.optimisation.model_ema_decay) if config.optimisation.model_ema_decay else None,
         train=loaders["train"],

@@ -89,7 +89,7 @@ def threads_asked(config: AnyConfig) -> int:
 def usual_rate(config: AnyConfig) -> float:
     """The optimiser's usual rate; a trained network is moved by less."""
     trained = isinstance(config, FinetuneConfig) and not config.thawing.frozen
-    return USUAL_RATE[config.optimisation.opt] * (RATE_SHARE if trained else 1)
+    return USUAL_RATE[config.optimisation.optimiser] * (RATE_SHARE if trained else 1)
 
 
 def stop_after(config: AnyConfig, eval_every: int) -> int | None:
@@ -352,7 +352,7 @@ def predicted_memory(run: Run) -> int:
 
 def states(config: AnyConfig) -> int:
     """Tensors that optimiser and moving average keep for each weight."""
-    return STATES.get(config.optimisation.opt, 2) + bool(config.optimisation.model_ema_decay)
+    return STATES.get(config.optimisation.optimiser, 2) + bool(config.optimisation.model_ema_decay)
 
 
 def growth(run: Run) -> float:
@@ -371,7 +371,7 @@ def search_rate(run: Run, each: float) -> float:
         loss, _, sound = update(run, run.train[number], number, scaling)
         return float(run.team.sum(loss)) if sound else math.nan
 
-    lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.opt], steps)
+    lr, curve = find_rate(step, USUAL_RATE[run.config.optimisation.optimiser], steps)
     if not curve:
         raise WeftError(
             "--lr auto finds no rate: the loss is not finite at the first step already; look for very large numbers "

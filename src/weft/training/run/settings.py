@@ -21,7 +21,7 @@ from weft.networks.config import NetworkConfig
 from weft.networks.measure.cost import total_macs
 from weft.networks.registry import REGISTRY, configured
 from weft.terminal import how_many
-from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, seconds
+from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, muon_rate, seconds
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.mirroring import try_mirroring
 from weft.training.run.plan import DEFAULT_EPOCHS
@@ -61,8 +61,8 @@ def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[s
 
 
 def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> tuple[RunConfig, list[str]]:
-    """For the network that is chosen here: images that let many epochs fit, and the rate of short runs."""
-    if config.optimisation.lr is None:
+    """For the network that is chosen here: images that let many epochs fit, and AdamW's rate of short runs."""
+    if config.optimisation.lr is None and config.optimisation.opt in ("adam", "adamw"):
         config = replace(config, optimisation=replace(config.optimisation, lr=SHORT_RUN_RATE))
         reasons.append(f"rate {SHORT_RUN_RATE:g}: that of short runs of small networks (--lr)")
     side, longest = small_side(config, source)
@@ -82,6 +82,18 @@ def small_side(config: RunConfig, source: Source) -> tuple[int, int]:
         return config.transform.img_size, config.transform.img_size
     side = own_side(image_shapes(source))
     return side, min(side, LARGE if is_long(config) else SMALL)
+
+
+def settle_optimiser(config: RunConfig, source: Source, planned: bool) -> tuple[RunConfig, list[str]]:
+    """The configuration with an optimiser, and why this one: who gives a rate alone means that of AdamW."""
+    moved, sharded = config.optimisation, config.execution.strategy == "fsdp"
+    if moved.opt is not None:
+        return config, []
+    if moved.lr is not None or planned or sharded or source.modality == "vector":
+        return replace(config, optimisation=replace(moved, opt="adamw")), []
+    rate = muon_rate(config.model)
+    told = f"optimiser muon at rate {rate:g}: learns more than adamw in as many steps (--opt, --lr)"
+    return replace(config, optimisation=replace(moved, opt="muon", lr=rate)), [told]
 
 
 def settle(
@@ -249,6 +261,10 @@ def as_stored(config: Config, stored: Any) -> Config:
     lr, side, duration, patience = config.optimisation.lr, config.transform.img_size, config.duration, config.patience
     if duration == DurationConfig():
         duration, patience = stored.duration, stored.patience if patience is None else patience
+    opt = config.optimisation.opt
+    if opt is None:
+        opt = stored.optimisation.opt
+        lr = muon_rate(stored.model) if opt == "muon" and lr is None else lr
     smoothing, network = config.objective.smoothing, config.network
     if smoothing is None and (passes_often(config) or not stored.objective.smoothing):
         smoothing = stored.objective.smoothing
@@ -263,7 +279,7 @@ def as_stored(config: Config, stored: Any) -> Config:
         model=config.model or stored.model,
         network=network,
         objective=replace(config.objective, smoothing=smoothing),
-        optimisation=replace(config.optimisation, batch_size=size, lr=lr),
+        optimisation=replace(config.optimisation, batch_size=size, opt=opt, lr=lr),
         transform=replace(config.transform, img_size=side),
         augment=replace(config.augment, **augment),
         duration=duration,

@@ -114,7 +114,7 @@ def usual_setting(asked: ComparisonConfig, candidate: Candidate) -> Setting:
     if candidate.start:
         return Setting(candidate, HEAD_RATE if candidate.layers else FINETUNING_RATE)
     moved = asked.optimisation
-    return Setting(candidate, moved.lr or short_run_rate(moved.opt, candidate.model))  # type: ignore[arg-type]
+    return Setting(candidate, moved.lr or short_run_rate(moved.optimiser, candidate.model))  # type: ignore[arg-type]
 
 
 def other_settings(

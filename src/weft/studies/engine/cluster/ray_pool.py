@@ -246,7 +246,7 @@ class RayPool(Pool):
 def weight(config: AnyConfig) -> str:
     """What decides the memory of a run."""
     network = json.dumps(config.network, sort_keys=True, default=str)
-    optimisation = f"{config.optimisation.batch_size} {config.optimisation.opt}"
+    optimisation = f"{config.optimisation.batch_size} {config.optimisation.optimiser}"
     start = getattr(config, "start", "")
     return f"{config.source} {start} {config.model} {network} {config.transform} {optimisation}"
 
