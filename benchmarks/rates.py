@@ -1,6 +1,7 @@
 """Which optimiser and learning rate suit short runs? Chosen on validation splits alone; the test splits have no say.
 
     python benchmarks/rates.py [SIGN_DIGITS CIFAR10 ROTTEN_TOMATOES …] [--steps 300] [--jobs 2] [--output FOLDER]
+    python benchmarks/rates.py CIFAR10 --models mixer_nano_p4_32 resnet20_cifar …   # named networks, as they are
 
 Trains every family for `steps` batches of 32 on the sources that are given, or on the embedded ones (images of 32
 pixels at 62,500 parameters, texts at 250,000), with every optimiser and rate, and takes the metric of each run on its
@@ -19,7 +20,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from weft.data.config import TransformConfig
-from weft.studies.compare.candidates import Candidate, Facts, make_candidates
+from weft.networks.registry import configured
+from weft.studies.compare.candidates import Candidate, Facts, group_of, make_candidates
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.run_configs import run_config
 from weft.studies.engine import tasks
@@ -47,7 +49,10 @@ def measure(source: str, arguments: argparse.Namespace, pool: Pool) -> Results:
     if facts.modality == "image" and facts.side > SIDE:
         asked = replace(asked, transform=TransformConfig(img_size=SIDE))
         facts = pool.first(tasks.look, run_config(asked, None, 0, 1))
-    candidates = make_candidates(facts, "families", "params", PARAMETERS[facts.modality], True, False, notes=[])
+    candidates = [Candidate(name, name, group_of(configured(name))) for name in arguments.models]
+    candidates = candidates or make_candidates(
+        facts, "families", "params", PARAMETERS[facts.modality], True, False, notes=[]
+    )
     cells = {(c.name, s): job(asked, facts, c, s) for c in candidates for s in SETTINGS}
     study = Study(arguments.output / Path(source).name, "learning rates", facts, candidates, list(cells.values()))
     study.save()
@@ -76,6 +81,7 @@ def ranks(results: Results) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("sources", nargs="*")
+    parser.add_argument("--models", nargs="+", default=[])
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, default=Path("rates"))
