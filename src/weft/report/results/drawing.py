@@ -44,11 +44,12 @@ KINDS = {
 def draw_all(folder: Path, others: Mapping[str, Record]) -> Iterator[Path]:
     """Draw the page, with its pictures, of every record in a folder and of others that are kept elsewhere, by the names
     of their pages; yields what was written."""
-    records = {path.stem: read_object(path) for path in sorted(folder.glob("*.json"))}
-    known = {name: record for name, record in {**records, **others}.items() if record.get("kind") in KINDS}
-    if not known:
+    found = {path.stem: read_object(path) for path in sorted(folder.glob("*.json"))}
+    records = {name: record for name, record in found.items() if record.get("kind") in KINDS}
+    if not records:
         raise WeftError(f"{folder} holds no records of studies; `weft study record NAME` writes one")
-    for name, record in known.items():
+    kept = {name: record for name, record in others.items() if record}
+    for name, record in {**records, **kept}.items():
         yield write(folder / f"{name}.md", page(record, name))
         for mark, picture in KINDS[record["kind"]].pictures(record).items():
             yield write(folder / f"{name}{mark}.svg", picture.content)
