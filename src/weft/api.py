@@ -65,6 +65,7 @@ def train(source: Any, model: str | type = "", *, time: str | None = None, outpu
     came out.
     """
     from weft.training.config import RunConfig
+    from weft.training.storage.run_folder import open_run
 
     config = configured(RunConfig, {"model": model, "time": time} | settings, place_of(source))
     outcome = start_or_resume(config, None if output is None else Path(output))
@@ -73,7 +74,9 @@ def train(source: Any, model: str | type = "", *, time: str | None = None, outpu
         raise Interrupted(f"stopped and saved; the same call with output={path!r} goes on, or weft train --resume")
     if outcome.record["status"] == "failed":
         raise WeftError(f"{outcome.folder} has failed: {outcome.record['reason']}")
-    return Run(outcome.folder, config, outcome.record)
+    settled = open_run(outcome.folder).config()
+    assert isinstance(settled, RunConfig)
+    return Run(outcome.folder, settled, outcome.record)
 
 
 def compare(
@@ -264,7 +267,7 @@ def flag_of(name: str, hint: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A finished run: its folder, what was asked, and what came out."""
+    """A finished run: its folder, its configuration with every setting decided, and what came out."""
 
     path: Path
     config: RunConfig

@@ -14,9 +14,11 @@ import torch
 import weft
 from training.image_starts import configure
 from training.runs import train
+from weft.data.config import TransformConfig
 from weft.data.open.source import Source, open_source
 from weft.data.open.splits import MemorySplit
 from weft.data.read.cache import Cache
+from weft.data.transform.fit import fit
 from weft.data.transform.transforms import ImageTransform
 from weft.errors import WeftError
 from weft.networks.registry import create_model
@@ -123,12 +125,21 @@ def test_parts_of_the_rows_find_the_features_of_more_and_more_rows_cost_the_new_
 def test_rows_that_tell_how_long_features_take_are_of_all_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may be sorted by length."""
     source, read = open_source("digits"), list[int]()
-    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (SimpleNamespace(network=lenet()), []))
+    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (SimpleNamespace(network=lenet(), transform=TRANSFORM), []))
     monkeypatch.setattr(baseline, "of_raws", lambda frozen, raws: read.append(len(raws)))
     reader, asked = MemorySplit.read, list[np.ndarray]()
     monkeypatch.setattr(MemorySplit, "read", lambda split, index: asked.append(index) or reader(split, index))
     each, fitting = baseline.probe_seconds(FinetuneConfig(source="digits"), "start", source, rows=10)
     assert each > 0 and fitting > 0 and read == [2, 10] and asked[0][-1] == source.count("train") - 1
+
+
+def test_texts_are_timed_as_many_of_one_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, read = open_source("pydocs"), list[list[str]]()
+    frozen = SimpleNamespace(network=lenet(), transform=fit(source, TransformConfig()))
+    monkeypatch.setattr(baseline, "frozen_of", lambda *_: (frozen, []))
+    monkeypatch.setattr(baseline, "of_raws", lambda frozen, raws: read.append(list(raws)))
+    baseline.probe_seconds(FinetuneConfig(source="pydocs"), "start", source, 0.1, rows=10)
+    assert [len(raws) for raws in read] == [2, 10, 40] and len(set(read[2])) == len(set(read[1]))
 
 
 def test_features_that_are_no_numbers_are_refused_and_not_kept() -> None:

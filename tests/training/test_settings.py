@@ -21,7 +21,17 @@ from weft.networks.config import MLPConfig
 from weft.networks.registry import configured
 from weft.studies.compare.rate_search import trial
 from weft.training import mirroring
-from weft.training.config import DurationConfig, ExecutionConfig, ObjectiveConfig, OptimisationConfig, RunConfig
+from weft.training.config import (
+    DurationConfig,
+    ExecutionConfig,
+    ObjectiveConfig,
+    OptimisationConfig,
+    RunConfig,
+    from_dict,
+    muon_rate,
+    to_dict,
+)
+from weft.training.finetuning.config import FinetuneConfig
 from weft.training.loop.display import Silent
 from weft.training.mirroring import Mirroring
 from weft.training.run import lifecycle, probe
@@ -93,6 +103,7 @@ def test_a_chosen_network_gets_small_images_and_the_rate_of_short_runs(tmp_path:
         ("digits", "mlp", {"opt": "adamw"}, ("adamw", None)),
         ("digits", "mlp", {"opt": "sgd", "lr": 0.1}, ("sgd", 0.1)),
         ("breast_cancer", "mlp", {}, ("adamw", None)),
+        ("pydocs", "bert_base", {}, ("muon", 0.0015)),
     ],
 )
 def test_the_optimiser_is_muon_where_nothing_was_said(
@@ -109,9 +120,26 @@ def test_the_optimiser_is_muon_where_nothing_was_said(
     assert as_stored(asked, other) != other, "a run of another rate is another run"
 
 
-def test_shards_are_moved_by_adamw():
+@pytest.mark.parametrize(("parameters", "rate"), [(1_130_000, 0.01), (8_000_000, 0.005), (10**9, 0.001)])
+def test_larger_networks_get_smaller_rates(parameters: int, rate: float):
+    assert muon_rate("mixer_nano_p4_32", parameters) == pytest.approx(rate)
+
+
+def test_shards_are_moved_by_adamw(tmp_path: Path):
     asked = RunConfig(source="digits", model="mlp", execution=ExecutionConfig(strategy="fsdp"))
     assert open_inputs(asked).config.optimisation.opt == "adamw"
+    chosen = dataclasses.replace(asked, source=str(photos(tmp_path / "photos")), model="")
+    moved = open_inputs(chosen).config.optimisation
+    assert (moved.opt, moved.lr) == ("adamw", 0.003), "the network that is chosen has its rate of short runs"
+
+
+def test_a_setting_in_a_section_leaves_the_others_as_flags_do():
+    """In Python and in files sections are mappings: a batch alone is not AdamW."""
+    given = {"optimisation": {"batch_size": 64}}
+    assert from_dict(RunConfig, given).optimisation == OptimisationConfig(opt=None, batch_size=64)
+    usual = FinetuneConfig().optimisation
+    assert from_dict(FinetuneConfig, given).optimisation == dataclasses.replace(usual, batch_size=64)
+    assert from_dict(RunConfig, to_dict(RunConfig())) == RunConfig()
 
 
 def test_what_was_given_stays(tmp_path: Path):

@@ -64,9 +64,16 @@ class ReadingConfig(SourceConfig):
 SHORT_RUN_RATE = 3e-3  # of Adam and AdamW in runs of some hundred steps of small networks
 
 
-def muon_rate(model: str) -> float:
-    """Muon's rate in such runs; plain perceptrons learn less at the higher one."""
-    return 3e-3 if model == "mlp" else 1e-2
+MUON_RATE, MUON_SIZE = 1e-2, 2e6  # of Muon in such runs, up to so many parameters; measured to 250,000
+SLOWEST_MUON = 1e-3  # of the largest networks: AdamW's usual rate
+
+
+def muon_rate(model: str, parameters: int | None = None) -> float:
+    """Muon's rate in such runs; plain perceptrons learn less at the higher one. Larger networks have less, by the root
+    of their size, down to AdamW's usual rate, as steps of Muon are as large as those of AdamW: not measured."""
+    if model == "mlp":
+        return 3e-3
+    return max(SLOWEST_MUON, MUON_RATE * min(1.0, (MUON_SIZE / parameters) ** 0.5)) if parameters else MUON_RATE
 
 
 def batch_for(rows: int, steps: int, smallest: int, largest: int) -> int:
@@ -81,9 +88,9 @@ class OptimisationConfig:
     batch_size: Count | None = None
     """Examples per step, over all processes; by default 8 to 128, about 50 steps an epoch; fine-tuning 4 to 32."""
     opt: OptimiserName | None = "adamw"
-    """Optimiser; by default adamw, and where neither it nor a rate is given for a network from scratch, muon."""
+    """Optimiser; by default adamw, but muon for networks that learn labels from scratch where no rate is given."""
     lr: Positive | Literal["auto"] | None = None
-    """Peak learning rate; auto searches it; by default the optimiser's usual rate, and in fine-tuning a tenth of it."""
+    """Peak learning rate; auto searches it; by default one that suits the optimiser, and in fine-tuning a tenth."""
     weight_decay: NotNegative = 0.05
     """Decay of weight matrices and kernels; norms, biases, positions and tokens have none."""
     sched: Literal["cosine", "linear", "onecycle", "constant"] = "cosine"
@@ -316,12 +323,23 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "") -> T:
     """The configuration of class `kind` with `values`; keys left out have their defaults."""
     check_keys(kind, values, where)
     try:
-        found: T = adapter(kind).validate_python(values)
+        found: T = adapter(kind).validate_python(over_defaults(kind, values))
         return found
     except ValidationError as error:
         raise WeftError(where + complaint(error)) from error
     except (WeftError, OverflowError, RecursionError) as error:
         raise WeftError(f"{where}{error}") from error
+
+
+def over_defaults(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, sections of them over the defaults that `kind` has for them: these may differ from those of the
+    section's own class, and a value given beside them must not undo that."""
+    found = dict(values)
+    for section in dataclasses.fields(kind):
+        given, usual = values.get(section.name), section.default
+        if isinstance(given, dict) and dataclasses.is_dataclass(usual):
+            found[section.name] = to_dict(usual) | over_defaults(type(usual), given)
+    return found
 
 
 @cache

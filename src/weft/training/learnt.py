@@ -41,6 +41,7 @@ CURVES = "curves.svg"
 FEWEST = 3  # evaluations that make a curve
 RISE = 1.05  # of the validation loss over its least, which is more than its noise from step to step
 APART = 2.0  # times the training loss, at which the gap is named though the validation loss does not rise
+AGAINST_OVERFITTING = "more rows, more augmentation or more --weight-decay would help"
 SLIGHT = 0.01  # nats, or share of the variance: a smaller difference of losses changes no answer
 
 Record = dict[str, Any]
@@ -238,15 +239,14 @@ def overfitting(record: Record) -> str | None:
     least, last = min(found, key=lambda event: event["validation_loss"]), found[-1]
     train, held = last["train_loss"], last["validation_loss"]
     noise, lowest = noise_of(record), least["validation_loss"]
-    remedy = "more rows, more augmentation or more --weight-decay would help"
     if held > max(RISE, 1 + noise) * lowest and held > lowest + SLIGHT and train < least["train_loss"]:
         return (
             f"over-fitting: after epoch {least['epoch']:.3g} the validation loss rose from "
             f"{least['validation_loss']:.3g} to {held:.3g} while the training loss fell from {least['train_loss']:.3g} "
-            f"to {train:.3g}; the best step, {record.get('best_step')}, is kept; fewer --epochs, {remedy}"
+            f"to {train:.3g}; the best step, {record.get('best_step')}, is kept; fewer --epochs, {AGAINST_OVERFITTING}"
         )
     if train < min(1 / APART, 1 - noise) * held and train < held - SLIGHT:
-        return f"over-fitting: training loss {train:.3g}, validation loss {held:.3g} at the end; {remedy}"
+        return f"over-fitting: training loss {train:.3g}, validation loss {held:.3g} at the end; {AGAINST_OVERFITTING}"
     return None
 
 

@@ -12,7 +12,7 @@ import torch
 
 from weft.data.open.source import ROLES, Source
 from weft.data.open.splits import spread
-from weft.data.transform.transforms import ImageTransform
+from weft.data.transform.transforms import ImageTransform, TextTransform
 from weft.networks.measure.cost import total_macs, total_parameters
 from weft.training.baseline import TRAINED_STRENGTHS, create
 from weft.training.config import RunConfig
@@ -27,6 +27,7 @@ NOISE, STEPS_TIMED = 2048, 8  # rows, and steps of logistic regression on them, 
 USUAL_STEPS = (
     65  # of it on standardised features: 31, 59 and 103 for the three strengths, on made-up ones of ten classes
 )
+QUICKLY, ALIKE = 2.0, 4  # seconds that a few texts take, up to which they are timed again with as many of each length
 
 Featurise = Callable[[Any], Any]
 
@@ -75,11 +76,17 @@ def probe_seconds(
     that is known from larger images or longer texts."""
     frozen, _ = frozen_of(config, start, source)
     raws, _ = source.splits["train"].read(spread(source.count("train"), rows))  # rows may be sorted, by length too
+
+    def reading(several: Any) -> float:
+        began = time.perf_counter()
+        of_raws(frozen, several)
+        return (time.perf_counter() - began) / len(several)
+
     with torch.inference_mode():
         of_raws(frozen, raws[:2])
-        began = time.perf_counter()
-        of_raws(frozen, raws)
-        each = (time.perf_counter() - began) / len(raws)
+        each = reading(raws)
+        if isinstance(frozen.transform, TextTransform) and each * rows <= QUICKLY:
+            each = min(each, reading([raw for raw in raws for _ in range(ALIKE)]))  # of one length, as many rows are
     if fitting is None:
         with one_thread():
             fitting = fitting_seconds(frozen.network.head_inputs, source)

@@ -248,12 +248,13 @@ def split_for_muon(groups: Groups, net: torch.nn.Module | None) -> Groups:
 
 
 def edge_parameters(net: torch.nn.Module) -> set[int]:
-    """Ids of the parameters of the classifier, of embedding tables and of the first layer that has a matrix."""
+    """Ids of the parameters of the classifier, of embedding tables and of the first layer that has a matrix; of a
+    network that does not say which its classifier is, also of the last one."""
     matrices = [p for p in net.parameters() if p.ndim >= 2]
-    edges = {id(p) for p in matrices[:1]}
+    edges = {id(p) for p in (matrices[:1] if hasattr(net, "head") else [*matrices[:1], *matrices[-1:]])}
     edges |= {id(p) for module in net.modules() if isinstance(module, torch.nn.Embedding) for p in module.parameters()}
-    head: Any = getattr(net, "head", None)
-    return edges | {id(p) for p in head.parameters()} if isinstance(head, torch.nn.Module) else edges
+    heads = [getattr(net, name, None) for name in ("head", "head_dist")]
+    return edges | {id(p) for head in heads if isinstance(head, torch.nn.Module) for p in head.parameters()}
 
 
 def rate(name: str, step: float, total: int, warmup: int) -> float:

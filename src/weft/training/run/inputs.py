@@ -287,7 +287,6 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     check_names(config)
     source = opened[0] if opened else read_source(config)
     config, chosen = settle_network(config, source)
-    config, moved = settle_optimiser(config, source, is_planned(folder))
     check_source(config, source)
     stored = folder is not None and any((folder / name).exists() for name in (transforms.FILE, "tokenizer.json"))
     if stored and folder is not None:
@@ -300,6 +299,7 @@ def open_labelled(config: RunConfig, folder: Path | None = None, opened: Opened 
     config, reasons = settle(config, rows, transform, planned=is_planned(folder))
     objective = objective_of(rows, config.objective)
     network = size_network(config, source, transform)
+    config, moved = settle_optimiser(config, network, source, is_planned(folder))
     told = (*chosen, *moved, *about, *reasons)
     return LabelledInputs(config, source, transform, network, objective, told, added=added).with_lessons()
 

@@ -17,11 +17,20 @@ from weft.data.open.source import Source
 from weft.data.transform.fit import LARGE, SMALL, image_shapes, other_sizes, own_side
 from weft.data.transform.transforms import ImageTransform, Transform
 from weft.errors import WeftError
+from weft.imported import is_import_string
 from weft.networks.config import NetworkConfig
-from weft.networks.measure.cost import total_macs
+from weft.networks.measure.cost import total_macs, total_parameters
 from weft.networks.registry import REGISTRY, configured
 from weft.terminal import how_many
-from weft.training.config import SHORT_RUN_RATE, DurationConfig, RunConfig, batch_for, muon_rate, seconds
+from weft.training.config import (
+    SHORT_RUN_RATE,
+    SLOWEST_MUON,
+    DurationConfig,
+    RunConfig,
+    batch_for,
+    muon_rate,
+    seconds,
+)
 from weft.training.finetuning.config import FinetuneConfig
 from weft.training.mirroring import try_mirroring
 from weft.training.run.plan import DEFAULT_EPOCHS
@@ -62,7 +71,8 @@ def settle_network(config: RunConfig, source: Source) -> tuple[RunConfig, list[s
 
 def with_small_images(config: RunConfig, source: Source, reasons: list[str]) -> tuple[RunConfig, list[str]]:
     """For the network that is chosen here: images that let many epochs fit, and AdamW's rate of short runs."""
-    if config.optimisation.lr is None and config.optimisation.opt in ("adam", "adamw"):
+    opt = config.optimisation.opt or ("adamw" if config.execution.strategy == "fsdp" else None)
+    if config.optimisation.lr is None and opt in ("adam", "adamw"):
         config = replace(config, optimisation=replace(config.optimisation, lr=SHORT_RUN_RATE))
         reasons.append(f"rate {SHORT_RUN_RATE:g}: that of short runs of small networks (--lr)")
     side, longest = small_side(config, source)
@@ -84,14 +94,18 @@ def small_side(config: RunConfig, source: Source) -> tuple[int, int]:
     return side, min(side, LARGE if is_long(config) else SMALL)
 
 
-def settle_optimiser(config: RunConfig, source: Source, planned: bool) -> tuple[RunConfig, list[str]]:
-    """The configuration with an optimiser, and why this one: who gives a rate alone means that of AdamW."""
+def settle_optimiser(
+    config: RunConfig, network: NetworkConfig, source: Source, planned: bool
+) -> tuple[RunConfig, list[str]]:
+    """The configuration with an optimiser, and why this one: who gives a rate alone means that of AdamW, which also
+    moves what little is known of, networks that are not weft's and those of vectors."""
     moved, sharded = config.optimisation, config.execution.strategy == "fsdp"
     if moved.opt is not None:
         return config, []
-    if moved.lr is not None or planned or sharded or source.modality == "vector":
+    unknown = is_import_string(config.model) or source.modality == "vector"
+    if moved.lr is not None or planned or sharded or unknown:
         return replace(config, optimisation=replace(moved, opt="adamw")), []
-    rate = muon_rate(config.model)
+    rate = float(f"{muon_rate(config.model, total_parameters(network)):.2g}")
     told = f"optimiser muon at rate {rate:g}: learns more than adamw in as many steps (--opt, --lr)"
     return replace(config, optimisation=replace(moved, opt="muon", lr=rate)), [told]
 
@@ -264,7 +278,9 @@ def as_stored(config: Config, stored: Any) -> Config:
     opt = config.optimisation.opt
     if opt is None:
         opt = stored.optimisation.opt
-        lr = muon_rate(stored.model) if opt == "muon" and lr is None else lr
+        usual, known = muon_rate(stored.model), stored.optimisation.lr
+        follows = isinstance(known, float) and SLOWEST_MUON <= known <= usual  # it goes by the network's size
+        lr = (known if follows else usual) if opt == "muon" and lr is None else lr
     smoothing, network = config.objective.smoothing, config.network
     if smoothing is None and (passes_often(config) or not stored.objective.smoothing):
         smoothing = stored.objective.smoothing
