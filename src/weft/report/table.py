@@ -12,7 +12,7 @@ from rich.table import Table
 
 from weft import terminal
 from weft.report.columns import Column, Row, columns, written
-from weft.terminal import CsvWriter
+from weft.terminal import CsvWriter, how_many
 
 WIDE = 150
 NARROW = ("score", "steps", "training_rows", "parameters", "latency", "core_seconds")
@@ -31,6 +31,8 @@ def show(summary: dict[str, Any], console: Console | None = None) -> None:
         for failure in row["failures"]:
             where = f" ({failure['log']})" if failure["log"] else ""
             console.print(f"{row['name']}, seed {failure['seed']}: {failure['reason']}{where}", style="red")
+        if row.get("waiting"):
+            console.print(f"{row['name']}: {how_many(row['waiting'], 'run')} not run yet", style="dim")
     for sentence in [*summary.get("cautions", []), *summary.get("guesses", [])]:  # before anything is concluded
         console.print(f"note: {sentence}", style="yellow")
     for sentence in [*(verdict["sentence"] for verdict in summary["verdicts"]), summary["recommendation"]]:

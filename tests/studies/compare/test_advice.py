@@ -32,18 +32,39 @@ def test_two_absent_advices_do_not_agree(advice: ModuleType):
 def test_runs_get_longer_while_that_helps_and_the_grid_takes_long_enough(
     advice: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
-    """One candidate is best at 4 s, twice the least; the other gets better without end."""
-    scores = {"flat": {4.0: 0.8, 8.0: 0.9, 16.0: 0.85}, "steep": {4.0 * 2**n: 0.1 * n for n in range(5)}}
-    settings = [SimpleNamespace(candidate=SimpleNamespace(name=name)) for name in scores]
+    """One candidate is best at 8 s, twice the least; one gets better without end, and one never leaves chance."""
+    scores = {
+        "flat": {4.0: 0.8, 8.0: 0.9, 16.0: 0.85},
+        "steep": {4.0 * 2**n: 0.1 * n for n in range(5)},
+        "stuck": {4.0 * 2**n: 0.005 for n in range(5)},
+    }
+    settings = [SimpleNamespace(candidate=SimpleNamespace(name=name), size=name) for name in scores]
     seed = lambda setting, seed, length: [(setting.candidate.name, length)]  # noqa: E731
     session: Any = SimpleNamespace(
-        state=SimpleNamespace(stages=SimpleNamespace(full=2.0)),
+        state=SimpleNamespace(
+            stages=SimpleNamespace(full=2.0), paces=dict.fromkeys(scores, SimpleNamespace(step=0.01))
+        ),
+        study=SimpleNamespace(facts=SimpleNamespace(classes=["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] * 20)),
         runs=SimpleNamespace(seed=seed, predicted=lambda job: job[1]),
         validation=lambda job: scores[job[0]][job[1]],
         workers=2,
         clock=SimpleNamespace(total=10.0),
     )
     monkeypatch.setattr(advice, "run", lambda session, jobs: None)
-    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 8.0, "steep": advice.MOST * 2.0}
-    session.clock.total = 30.0
-    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 16.0, "steep": advice.MOST * 4.0}
+    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 8.0, "steep": 32.0, "stuck": 32.0}
+    session.clock.total = 60.0
+    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 16.0, "steep": 64.0, "stuck": 64.0}
+
+
+def test_what_early_advice_costs_stands_in_the_table(advice: ModuleType):
+    rows = [
+        {"name": "mlp", "score": 0.97, "low": 0.95, "high": 0.98},
+        {"name": "resnet", "score": 0.98, "low": 0.96, "high": 0.99},
+    ]
+    record = {
+        "quick": {"seconds": 60.0, "advice": "Use mlp: the cheapest", "rows": rows},
+        "grid": {"seconds": 600.0, "runs": 9, "seeds": 5, "advice": "Use resnet: the best", "rows": rows},
+    }
+    (line,) = [line for line in advice.draw({"digits": record}).splitlines() if line.startswith("| digits")]
+    assert line.endswith("| no | 97.0 % (95.0…98.0) | 98.0 % (96.0…99.0) |")
+    assert advice.in_grid(rows, "none") == "–"

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from weft.studies.compare.timed.state import question_of
 from weft.studies.compare.trained import trained_here
 from weft.studies.results.load import collect, describe_candidate
 from weft.studies.results.summary import draw_report
+from weft.training.config import ExecutionConfig
 from weft.training.storage.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
@@ -258,3 +260,17 @@ def test_an_interrupted_comparison_leaves_a_report_of_what_there_is_and_names_th
     assert str(stopped.value) == "interrupted; the same command goes on (weft compare photos --time 5m)"
     assert (tmp_path / "out" / "report.html").is_file() is finished
     assert not finished or "not run yet" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "muon"), ({"lr": 0.001}, "adamw"), ({"lr": 0.01, "opt": "muon"}, "muon"), ({"opt": "sgd"}, "sgd")],
+)
+def test_a_rate_alone_is_one_of_adamw_as_for_a_single_run(given: dict[str, Any], expected: str):
+    moved = replace(ComparisonConfig().optimisation, **given)
+    assert decided(ComparisonConfig(source="digits", optimisation=moved)).optimisation.opt == expected
+
+
+def test_shards_are_compared_with_adamw():
+    asked = ComparisonConfig(source="digits", execution=ExecutionConfig(strategy="fsdp"))
+    assert decided(asked).optimisation.opt == "adamw"

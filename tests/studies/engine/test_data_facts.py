@@ -84,7 +84,7 @@ def test_images_are_decoded_ahead_unless_they_are_in_the_cache_or_decoded_batch_
     config = RunConfig(source=str(tmp_path / "photos"), transform=TransformConfig(img_size=32))
     count, took = decoding_ahead(config, 1.0)
     assert count == 40 and 0 < took < 10
-    assert decoding_ahead(config, 60.0) == (40, 0.0), "too few to take a minute"
+    assert 0 < decoding_ahead(config, 60.0)[1] < 30, "a few images tell that it takes no minute"
     batch_by_batch = replace(config, reading=ReadingConfig(memory=1000))
     assert decoding_ahead(batch_by_batch, 1.0) == decoding_ahead(RunConfig(source="digits"), 1.0) == (0, 0.0)
     opened(config.source, config.reading, config.transform)

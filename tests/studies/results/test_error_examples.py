@@ -8,7 +8,7 @@ import numpy as np
 
 from studies.fabricated import make_study
 from weft.studies.engine.study import Study
-from weft.studies.results.error_examples import counted, keep_mistakes, miss, most_disputed, read_mistakes, two_best
+from weft.studies.results.error_examples import counted, keep_mistakes, miss, mistakes_of, most_disputed, two_best
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
 from weft.training.storage.record import read_predictions, write_predictions
@@ -48,7 +48,7 @@ def test_they_stand_in_the_report(tmp_path: Path):
     study = make_study(tmp_path, ACCURACIES)
     shuffled(study, "mlp")
     keep_mistakes(study, Reading())  # type: ignore[arg-type]
-    kept = read_mistakes(tmp_path)
+    kept = mistakes_of(tmp_path, collect(tmp_path))
     assert kept["disagreement"]["names"] == ["resnet20_cifar", "mlp"] and kept["examples"]
     draw_report(tmp_path)
     page = (tmp_path / "report.html").read_text()
@@ -58,4 +58,13 @@ def test_they_stand_in_the_report(tmp_path: Path):
 def test_one_network_disagrees_with_nobody(tmp_path: Path):
     study = make_study(tmp_path, {"mlp": 0.9, "hog+logistic": 0.95})
     keep_mistakes(study, Reading())  # type: ignore[arg-type]
-    assert "disagreement" not in read_mistakes(tmp_path)
+    assert "disagreement" not in mistakes_of(tmp_path, collect(tmp_path))
+
+
+def test_examples_of_other_data_are_not_shown(tmp_path: Path):
+    study = make_study(tmp_path, ACCURACIES)
+    keep_mistakes(study, Reading())  # type: ignore[arg-type]
+    collected = collect(tmp_path)
+    assert mistakes_of(tmp_path, collected)["examples"]
+    collected.study["facts"]["fingerprint"] = "0" * 32
+    assert mistakes_of(tmp_path, collected)["examples"] == []

@@ -18,7 +18,8 @@ from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json, cell_table, show
 from weft.studies.results.load import collect, scores_of
-from weft.studies.results.summary import called, core_seconds, draw_report, in_one_sentence, summarise
+from weft.studies.results.remarks import in_one_sentence
+from weft.studies.results.summary import called, core_seconds, draw_report, summarise
 from weft.studies.statistics.intervals import mean_of
 from weft.training.config import RunConfig
 from weft.training.learnt import GUESSING
@@ -57,7 +58,11 @@ def test_a_crashed_and_a_missing_run_are_told_apart(tmp_path: Path):
         (study.run_folder(job).path / "record.json").unlink()
     study.record_failure(first, "its process died (SIGKILL)")
     (row,) = summarise(collect(tmp_path))["rows"]
-    assert [failure["reason"] for failure in row["failures"]] == ["its process died (SIGKILL)", "not run yet"]
+    assert [failure["reason"] for failure in row["failures"]] == ["its process died (SIGKILL)"]
+    assert row["waiting"] == 1, "which has not failed"
+    draw_report(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "1 failed" in page and "1 not run yet" in page
 
 
 DAMAGED = ["", '{"status": "fin', '{"a": 1}', "[]", "3", "[" * 100_000, "\x00\xff", '{"format": "x"}', '{"curve": {}}']
@@ -373,7 +378,7 @@ def test_what_would_settle_it_is_told_as_flags_of_the_command(tmp_path: Path, co
     content |= {
         "match": "time",
         "command": command,
-        "story": [[600.0, "end"]],
+        "spent": 600.0,
         "overhead": "50% of 6 s × 2 side by side",
     }
     (tmp_path / "study.json").write_text(json.dumps(content))
@@ -537,3 +542,35 @@ def test_rows_of_groups_are_counted_by_group_and_told(tmp_path: Path):
     assert after["cautions"] == [told] and before["cautions"] == []
     old, new = before["rows"][0], after["rows"][0]
     assert new["score"] == old["score"] and new["high"] - new["low"] > 2 * (old["high"] - old["low"])
+
+
+@pytest.mark.parametrize("names", [["mlp", "lenet5"], ["mlp", "lenet5", "vit_nano_p4_32"]])
+def test_over_fitting_of_several_candidates_is_one_sentence(tmp_path: Path, names: list[str]):
+    study = make_study(tmp_path, dict.fromkeys(names, 0.9), seeds=2)
+    for job in study.jobs:
+        file = study.run_folder(job).path / "record.json"
+        content = json.loads(file.read_text())
+        sound = job.candidate == "mlp" and job.seed == 1
+        for event in (event for event in content["curve"] if event["kind"] == "evaluation"):
+            event |= {"train_loss": 0.4 if sound else 0.01, "validation_loss": 0.5}
+        file.write_text(json.dumps(content))
+    said = [problem for problem in summarise(collect(tmp_path))["problems"] if "over-fitting" in problem]
+    if len(names) < 3:
+        assert [one.partition(":")[0] for one in said] == [
+            "mlp (1 of 2 seeds, the first being 0)",
+            "lenet5 (2 of 2 seeds, the first being 0)",
+        ]
+    else:
+        assert len(said) == 1 and "mlp (1 of 2 runs), lenet5, vit_nano_p4_32;" in said[0]
+
+
+def test_where_a_speed_is_missing_a_baseline_is_not_the_cheapest_for_its_few_weights(tmp_path: Path):
+    study = make_study(tmp_path, {"mlp": 0.9, "hog+logistic": 0.9})
+    for job in study.jobs:
+        file = study.run_folder(job).path / "record.json"
+        macs = 5_000 if job.candidate == "hog+logistic" else 60_000
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"multiply_adds": macs}))
+        (file.parent / "inference.json").unlink(missing_ok=True)
+    collected = collect(tmp_path)
+    collected.study["match"] = "time"
+    assert summarise(collected)["recommendation"].startswith("Use mlp: the cheapest")

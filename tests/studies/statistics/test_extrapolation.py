@@ -70,3 +70,13 @@ def test_a_perfect_score_or_a_single_point_has_no_curve():
     assert more_rows(whole, 1000) == []
     with pytest.raises(ValueError, match="two points"):
         fit([100], [0.1], [0.01])
+
+
+def test_the_largest_share_is_that_of_all_rows_that_were_given():
+    """Half of the source was asked for, so its parts are 5, 15 and 50 % of it."""
+    points = [
+        {"candidate": "mlp", "share": share, "mean": score, "low": score - 0.02, "high": score + 0.02}
+        for share, score in ((0.05, 0.6), (0.15, 0.7), (0.5, 0.8))
+    ]
+    (found,) = more_rows(points, 5000)
+    assert found["rows"] == 5000 and [forecast["rows"] for forecast in found["forecasts"]] == [10_000, 20_000]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from weft.studies.statistics.intervals import Part, difference
-from weft.studies.statistics.settling import POWER, Pace, enough_rows, further_seeds, power, settling
+from weft.studies.statistics.settling import MARGIN, POWER, Pace, enough_rows, further_seeds, power, settling
 from weft.studies.statistics.verdicts import JudgedCandidate, answer
 
 GAP = 0.03
@@ -47,8 +47,9 @@ def test_so_many_further_seeds_show_the_difference_in_about_80_percent_of_studie
 def test_where_test_rows_are_the_limit_so_many_rows_show_it():
     few = typical(5, 60, 0.005)
     assert further_seeds(few, 0.05) is None
-    rows = enough_rows(few, 0.05)
-    assert rows is not None and rows > 60
+    found = enough_rows(few, 0.05)
+    assert found is not None and found[0] > 60
+    rows, _ = found
     assert 0.7 < share_shown(5, rows, 0.005) < 0.95
     assert share_shown(200, 60, 0.005, studies=100) < 0.7
 
@@ -81,7 +82,7 @@ def test_minutes_are_those_of_all_candidates_on_all_workers_and_the_command_is_n
     verdicts = answer(candidates, "value", "none")
     needed = settling(verdicts, candidates, Pace(seconds, workers=2, share=0.8, spent=600.0, asked=True))[0]
     assert needed.seeds is not None and needed.minutes == pytest.approx(needed.seeds * 240 / 60 / 2 / 0.8)
-    assert needed.sentence.endswith(f": --seeds {3 + needed.seeds} --time {math.ceil(10 + needed.minutes)}m")
+    assert needed.sentence.endswith(f": --seeds {3 + needed.seeds} --time {math.ceil(10 + MARGIN * needed.minutes)}m")
     needed = settling(verdicts, candidates, Pace(seconds, asked=True))[0]
     assert needed.sentence.endswith(f": --seeds {3 + needed.seeds}")
 
@@ -122,12 +123,12 @@ def test_one_seed_asks_for_five():
     ],
 )
 def test_where_the_source_has_more_test_rows_than_were_judged_the_flag_for_them_is_named(known: Pace, flags: str):
-    first, second = study(np.random.default_rng(3), 5, 60, 0.005)
+    first, second = study(np.random.default_rng(0), 5, 60, 0.005, gap=0.05)
     candidates = [judged("vit", "attention", first), judged("mlp", "mlp", second)]
     (needed,) = settling(answer(candidates, "value", "none"), candidates, known)
     assert needed.rows is not None and needed.rows > 61
-    told = f"as 60 test rows are too few; about {needed.rows:,} would"
-    assert needed.sentence.endswith(told + flags.format(rows=needed.rows))
+    assert "as 60 test rows are too few; about " in needed.sentence
+    assert needed.sentence.endswith(" would" + flags.format(rows=needed.rows))
 
 
 def test_no_difference_at_all_is_settled_by_nothing():
@@ -135,3 +136,15 @@ def test_no_difference_at_all_is_settled_by_nothing():
     c = [judged("a", "attention", same), judged("b", "mlp", same.copy())]
     (needed,) = settling(answer(c, "points", "none"), c)
     assert (needed.seeds, needed.rows, needed.minutes) == (None, None, None) and POWER == 0.8
+
+
+def test_rows_are_told_with_the_seeds_that_they_need_beside_them():
+    """Seeds that scatter by as much as the gap: no number of rows helps three of them."""
+    scattered = typical(3, 300, 0.04)
+    assert further_seeds(replace(scattered, mean=0.02), 0.05) is None
+    found = enough_rows(replace(scattered, mean=0.02), 0.05)
+    if found is not None:
+        rows, more = found
+        assert power(scattered, 0.05, more, rows) >= POWER and more > 2
+    hopeless = replace(typical(3, 300, 0.2), mean=0.01)
+    assert enough_rows(hopeless, 0.05) is None, "two hundred further seeds are no remedy"

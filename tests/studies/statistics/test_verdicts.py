@@ -231,3 +231,56 @@ def test_the_classical_baseline_is_not_said_to_be_of_equal_size():
     candidates = [candidate("mlp", "mlp", 0.95), candidate("HOG", "classical", 0.8, 1, fixed=True)]
     (verdict,) = answer(candidates, "points", "params")
     assert "at equal" not in verdict.sentence
+
+
+def scattered(name: str, group, shares: tuple[float, ...], **more) -> JudgedCandidate:
+    """A candidate whose seeds are right on different shares of 1,000 examples."""
+    rng = np.random.default_rng(len(name))
+    scores = np.stack([(rng.random(1000) < share).astype(float) for share in shares])
+    return JudgedCandidate(name, group, scores, float(np.mean(shares)), **more)
+
+
+def test_a_control_that_is_ahead_of_what_is_advised_is_named():
+    candidates = [
+        scattered("control_random", "control", (0.83, 0.86, 0.89), tokens=True, mixer="random"),
+        scattered("mixer", "mlp", (0.79, 0.82, 0.85), tokens=True),
+        scattered("vit", "attention", (0.70, 0.77, 0.84)),
+    ]
+    said = recommend(candidates)
+    assert said.startswith("Use mixer: of the candidates that are no control, the only one that none leads by more")
+    assert " Ahead of it, and never advised: control_random (a control)." in said
+    said = recommend([*candidates[1:], scattered("resnet", "convolution", (0.83, 0.86, 0.89))], guessing={"resnet"})
+    assert "of the candidates that are better than a guess in all of its runs, the only one" in said
+    assert "resnet (no better than a guess in some run)" in said
+
+
+def test_the_only_one_beside_controls_is_not_said_to_be_the_only_one_that_learnt():
+    control = candidate("control_random", "control", 0.80, tokens=True, mixer="random")
+    said = recommend([control, candidate("mixer", "mlp", 0.80, tokens=True)])
+    assert said == "Use mixer: the only candidate that is no control."
+    guess = recommend([control, candidate("mixer", "mlp", 0.5, tokens=True)], guessing={"mixer"})
+    assert guess.startswith("No recommendation: no candidate but a control")
+
+
+def test_a_single_seed_shows_nobody_to_be_worse_where_others_have_several():
+    candidates = [
+        candidate("vit", "attention", 0.95, seeds=1),
+        candidate("resnet", "convolution", 0.90),
+        candidate("mlp", "mlp", 0.90),
+    ]
+    verdicts = answer(candidates, "points", "time")
+    assert shown_worse(candidates) == set()
+    said = recommend(candidates, verdicts)
+    assert "mlp, resnet are further behind, though not shown to be worse" in said
+    assert said.endswith(" One seed of vit: another training of it may end elsewhere.")
+    alone = [candidate("vit", "attention", 0.95, seeds=1), candidate("mlp", "mlp", 0.6, seeds=1)]
+    assert shown_worse(alone) == {"mlp"} and recommend(alone).endswith("not about how another training would end.")
+
+
+def test_repetitions_of_two_folds_need_three():
+    pair = [
+        candidate("vit", "attention", 0.95, 2, rows=Rows(folds=2)),
+        candidate("m", "mlp", 0.80, 2, rows=Rows(folds=2)),
+    ]
+    (verdict,) = answer(pair, "points", "none")
+    assert "preliminary: 2 repetitions of a cross-validation, 3 are needed" in verdict.sentence

@@ -19,7 +19,7 @@ def comparisons(record: Record) -> Iterator[str]:
         yield from ("", f"## {plain(one['title'])}", "", f"{told}.", "")
         titles = ["candidate", "score, 95 % interval", "seeds", "steps", "parameters"]
         yield from table(titles, (candidate(row) for row in one["rows"]))
-        yield from ("", *sentences(one, "verdicts", "recommendation"))
+        yield from ("", *sentences(one, "cautions", "verdicts", "recommendation"))
 
 
 def answers(one: Record) -> list[str]:

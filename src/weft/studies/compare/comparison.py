@@ -86,7 +86,7 @@ def compare(
         for note in prepared.facts.notes:
             say(note)
         if by_time:
-            session = session_of(prepared, study, pool, overhead.started, say, watch, finish, before)
+            session = session_of(prepared, study, pool, overhead.started, say, watch, finish)
             with session.noting_time():
                 study = run_stages(session)
         else:
@@ -98,6 +98,7 @@ def compare(
             say(spent)
             study = replace(study, overhead=spent)
         if study.jobs:
+            study = replace(study, spent=round(session.clock.spent(), 1)) if session else study
             study.save()
     return study
 
@@ -160,16 +161,14 @@ def session_of(
     say: Say,
     watch: Watch,
     finish: Finish,
-    before: dict[str, Any] | None = None,
 ) -> Session:
-    """A session of a comparison by time that goes on from what an earlier one kept, in study.json as `before`."""
+    """A session of a comparison by time that goes on from what an earlier one kept."""
     asked, trained, side = prepared.asked, prepared.of_trained, prepared.natural_side
     state = read_state(study.folder, asked, prepared.facts.fingerprint)
     state.judged = asked.reading.validation_rows, asked.reading.test_rows
     clock = Clock(seconds(asked.time or "1d"), state.spent, started)
     study = replace(study, jobs=[], story=state.story)
-    seeds = seeds_of(before or {}) if state.total else 0
-    return Session(asked, trained, side, study, pool, state, clock, say, watch, finish, seeds)
+    return Session(asked, trained, side, study, pool, state, clock, say, watch, finish, state.led)
 
 
 def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
@@ -222,11 +221,6 @@ def earlier(folder: Path, say: Say) -> dict[str, Any]:
             raise WeftError(f"{folder / 'study.json'} was not written by weft; choose another --output") from error
         say(f"{folder / 'study.json'} is damaged and is written anew")
         return {}
-
-
-def seeds_of(before: dict[str, Any]) -> int:
-    """Of the leaderboard that study.json has."""
-    return len({run["seed"] for run in before.get("runs", [])})
 
 
 def is_known(before: dict[str, Any], facts: Facts) -> bool:

@@ -75,7 +75,7 @@ class ComparisonConfig:
     reading: ReadingConfig = ReadingConfig()
     transform: TransformConfig = TransformConfig()
     augment: AugmentConfig = AugmentConfig()
-    optimisation: OptimisationConfig = OptimisationConfig(opt="muon")
+    optimisation: OptimisationConfig = OptimisationConfig(opt=None)
     objective: ObjectiveConfig = ObjectiveConfig()
     execution: ExecutionConfig = ExecutionConfig()
 
@@ -119,6 +119,15 @@ def quantity(text: str) -> float:
 
 
 def decided(asked: ComparisonConfig) -> ComparisonConfig:
+    """What moves the weights, what is held equal and for how long, where nothing was said about it."""
+    moved = asked.optimisation
+    if moved.opt is None:  # who gives a rate alone means that of AdamW, as for a single run
+        sharded = asked.execution.strategy == "fsdp"
+        asked = replace(asked, optimisation=replace(moved, opt="adamw" if moved.lr or sharded else "muon"))
+    return at_equal(asked)
+
+
+def at_equal(asked: ComparisonConfig) -> ComparisonConfig:
     """What is held equal and for how long, where nothing was said about it."""
     if asked.time is not None:
         return asked if asked.match is not None else replace(asked, match="time")

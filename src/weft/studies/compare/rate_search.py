@@ -17,8 +17,8 @@ def short_run_rate(optimiser: str, model: str) -> float:
     """The rate of runs of some hundred steps of a small network.
 
     Score of 300 steps on the validation split (benchmarks/rates.py; all figures are in its results): with Muon at 0.01
-    the families are 0.5 to 25 points above AdamW at 0.003 on sign digits, CIFAR-10 and Rotten Tomatoes; MLP alone needs
-    0.003, with which it is 2 points above. Other optimisers have their usual rate.
+    the families are 0.2 to 25 points above AdamW at 0.003 on sign digits, CIFAR-10 and Rotten Tomatoes, one seed each;
+    MLP alone needs 0.003, with which it is 2 points above. Other optimisers have their usual rate.
     """
     if optimiser == "muon":
         return muon_rate(model)

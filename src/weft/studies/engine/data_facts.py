@@ -34,7 +34,8 @@ from weft.training.run.kinds import AnyConfig
 
 KEPT = 4  # sources: a corpus and some tasks
 TIMED, AT_ONCE, LONG_ENOUGH = 128, 16, 2.0  # images whose decoding is timed, and the seconds after which fewer will do
-SLOWEST = 0.2  # seconds that no image takes to decode, or hardly any
+LIGHTLY = 4  # images that tell whether it is worth timing more of them
+FAR_BELOW = 0.5  # of the time that is allowed: below it a few images are enough to know
 CUTS = 16  # of each: five folds, parts of the rows, and of these a second image side or length
 
 
@@ -115,8 +116,8 @@ def decoding_seconds(config: RunConfig, rows: int = 48) -> float:
 def decoding_ahead(config: RunConfig, allowed: float) -> tuple[int, float]:
     """Images that are decoded before the first run begins, once for all runs, and about the seconds of it, from some.
 
-    Nothing where they are in the cache, are no files, or are decoded batch by batch; and no seconds where they are so
-    few that it cannot take the time that is `allowed`.
+    Nothing where they are in the cache, are no files, or are decoded batch by batch. A few images tell whether it may
+    come near the time that is `allowed`; then more of them are timed.
     """
     source = source_of(config.source, config.reading)
     if source.modality != "image":
@@ -124,15 +125,18 @@ def decoding_ahead(config: RunConfig, allowed: float) -> tuple[int, float]:
     transform = fit(source, replace(config.transform, normalize="unit"))  # statistics would need all of them
     assert isinstance(transform, ImageTransform)
     count = undecoded(source, transform)
-    if count * SLOWEST <= allowed:
-        return count, 0.0
-    return count, count * image_seconds(source.splits["train"], transform)
+    if not count:
+        return 0, 0.0
+    roughly = count * image_seconds(source.splits["train"], transform, LIGHTLY)
+    if roughly <= FAR_BELOW * allowed:
+        return count, roughly
+    return count, count * image_seconds(source.splits["train"], transform, TIMED)
 
 
-def image_seconds(split: Split, transform: ImageTransform) -> float:
+def image_seconds(split: Split, transform: ImageTransform, most: int) -> float:
     """Seconds for one image where all cores decode them, from some at random: others may have been read just now."""
     pixels = DecodedPixels(split, transform, machine.cores())
-    chosen = split.order(noise.key(0, "decoded ahead"), 0, TIMED)
+    chosen = split.order(noise.key(0, "decoded ahead"), 0, most)
     pixels.rows(chosen[:2], None)  # the first ones load the decoders
     began, done = time.perf_counter(), 0
     while done < len(chosen) and (done == 0 or time.perf_counter() - began < LONG_ENOUGH):

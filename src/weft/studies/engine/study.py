@@ -63,14 +63,16 @@ class StoredStudy:
     notes: list[str]
     overhead: str
     story: list[tuple[float, str]] = field(default_factory=list)
+    spent: float | None = None
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run has no record, and what it printed."""
+    """Why a run has no record, and what it printed; `waiting` says that it has not been tried."""
 
     reason: str
     log: str = ""
+    waiting: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,8 @@ class Study:
     """the only processor whose runs are taken over, where costs are compared"""
     story: list[tuple[float, str]] = field(default_factory=list)
     """what was planned and what happened, each after so many seconds"""
+    spent: float | None = None
+    """seconds of all sessions, where the time of the study was given"""
     timings: dict[str, Timing] = field(default_factory=dict)
     """of runs, by their names, on the threads that they will have: these measure nothing themselves; not stored"""
 
@@ -218,6 +222,7 @@ class Study:
             "notes": self.notes,
             "overhead": self.overhead,
             "story": self.story,
+            "spent": self.spent,
         }
         write_json(self.folder / "study.json", content)
 
@@ -249,7 +254,7 @@ def why_missing(folder: Path, name: str) -> Failure:
     """Why a run of a study has no record."""
     path = folder / "failures" / f"{name}.json"
     if not path.is_file():
-        return Failure("not run yet")
+        return Failure("not run yet", waiting=True)
     try:
         return read_stored(path, Failure, "")
     except Damaged:

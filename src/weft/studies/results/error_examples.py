@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool
 from weft.studies.engine.study import Study, read_whole
 from weft.studies.results.folds import joined
-from weft.studies.results.load import Result, collect, validation_metric
+from weft.studies.results.load import Collection, Result, collect, validation_metric
 from weft.training.config import RunConfig
 
 FILE = "mistakes.json"
@@ -62,6 +63,7 @@ class Kept:
     candidate: str
     examples: list[Example]
     seed: int | None = None
+    fingerprint: str = ""
     disagreement: Disagreement | None = field(default=None)
 
 
@@ -79,6 +81,7 @@ def keep_mistakes(study: Study, pool: Pool) -> None:
     pairs = list(zip([*numbers, *disputed], shown, strict=True))
     examples = [{**about(chosen, done, row), **example} for row, example in pairs[: len(numbers)]]
     found = {"candidate": chosen.candidate, "seed": chosen.seed, "examples": examples}
+    found["fingerprint"] = study.facts.fingerprint
     if best:
         told = [{**answers_of(best, row), **example} for row, example in pairs[len(numbers) :]]
         found["disagreement"] = {**counted(*best), "examples": told}
@@ -202,9 +205,10 @@ def data_address(pixels: np.ndarray) -> str:
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def read_mistakes(folder: Path) -> dict[str, Any]:
-    """What `keep_mistakes` wrote, or nothing."""
-    try:
-        return read_whole(folder / FILE, Kept, "")
-    except Damaged:
-        return {"candidate": "", "examples": []}
+def mistakes_of(folder: Path, collection: Collection) -> dict[str, Any]:
+    """What `keep_mistakes` wrote of the data that the results are of, or nothing."""
+    with suppress(Damaged):
+        found = read_whole(folder / FILE, Kept, "")
+        if found.get("fingerprint") == collection.study["facts"].get("fingerprint"):
+            return found
+    return {"candidate": "", "examples": []}

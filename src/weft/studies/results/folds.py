@@ -46,7 +46,7 @@ def joined(results: Sequence[Result], classes: Sequence[str] = ()) -> list[Resul
 
 def of_folds(members: list[Result], folds: int, classes: Sequence[str] = ()) -> Result:
     """One repetition: all rows, each answered by the network that had not seen it."""
-    wanting = [member for member in members if not member.finished]
+    wanting = sorted((member for member in members if not member.finished), key=lambda member: member.waiting)
     if wanting or len(members) < folds:
         first = (wanting or members)[0]
         why = first.reason or f"{folds - len(members)} of {folds} folds are missing"

@@ -46,8 +46,10 @@ def not_from_all(rows: list[dict[str, Any]], in_time: bool) -> list[str]:
     if not groups:
         return []
     told = "; ".join(f"{', '.join(names)} from {words}" for words, names in groups.items())
-    limited = all(row["training_rows"] in (total, FITTED_ROWS) and not row["length"] for row in known)
-    remedy = " More --time gives them more." if in_time and not limited else ""
+    limited = [row["name"] for row in known if row["training_rows"] == FITTED_ROWS < total and not row["length"]]
+    told += f" ({FITTED_ROWS:,} are the most that {limited[0]} takes)" if limited and len(groups) > 1 else ""
+    more = sum(map(len, groups.values())) > len(limited)
+    remedy = f" More --time gives {'the others' if limited else 'them'} more." if in_time and more else ""
     return [f"Not all candidates learnt from the whole {total:,} training rows: {told}.{remedy}"]
 
 

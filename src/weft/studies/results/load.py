@@ -39,6 +39,8 @@ class Result:
     predictions: Predictions | None = None
     reason: str = ""
     log: str = ""
+    waiting: bool = False
+    """whether it has not been tried yet"""
 
     @property
     def finished(self) -> bool:
@@ -79,7 +81,7 @@ def completed(result: Result, folder: Path, problems: list[str]) -> Result:
     """A result with its record and predictions, or with the reason why it has none."""
     if not (result.path / "record.json").is_file():
         why = why_missing(folder, result.path.name)
-        return replace(result, reason=why.reason, log=why.log)
+        return replace(result, reason=why.reason, log=why.log, waiting=why.waiting)
     try:
         record = read_record(result.path / "record.json")
         if record["status"] != "finished":

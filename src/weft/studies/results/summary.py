@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,7 @@ import numpy as np
 from weft.disk import claim, write_bytes
 from weft.report.page import render
 from weft.studies.compare.candidates import Candidate
-from weft.studies.results.answers import judge
-from weft.studies.results.error_examples import read_mistakes
+from weft.studies.results.error_examples import mistakes_of
 from weft.studies.results.folds import joined, of_record, runs_of, stuck
 from weft.studies.results.inference_speed import Inference, read_inference
 from weft.studies.results.learnt_rows import learnt_rows, not_from_all, unequal_rows
@@ -35,29 +34,25 @@ from weft.studies.results.load import (
     scores_of,
     validation_metric,
 )
+from weft.studies.results.remarks import by_first, in_one_sentence, overfitted, said_of_runs, with_luck
 from weft.studies.results.reproduce import command_of
 from weft.studies.statistics.extrapolation import more_rows
 from weft.studies.statistics.intervals import Estimate, corrected, mean_of
 from weft.studies.statistics.rows import Rows
 from weft.studies.statistics.settling import Pace, settling
 from weft.studies.statistics.verdicts import JudgedCandidate, Verdict, answer, apart, one_seed, recommend
-from weft.terminal import how_many
 from weft.training.config import is_fitted, trained_start
-from weft.training.learnt import GUESSING, NOTHING, UNCERTAIN, overfitting, remark
+from weft.training.learnt import remark
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
 POINTS = 200  # of a drawn curve: more than a screen shows
-LACKING = {kind: kind.removeprefix("it has ") for kind in (NOTHING, UNCERTAIN)} | {
-    GUESSING: "answers that are no better than a guess, though probabilities that tell the classes apart"
-}
-"""What candidates have, or have not done, by the beginning of what is said of one of their runs."""
-Told = dict[str, dict[int, str]]  # candidate -> seed -> sentence
 
 
 def draw_report(folder: Path) -> dict[str, Any]:
     """Write report.html into the folder and return the summary that it shows."""
-    summary = summarise(collect(folder))
-    write_bytes(claim(folder / "report.html"), render(summary, read_mistakes(folder)).encode())
+    collection = collect(folder)
+    summary, mistakes = summarise(collection), mistakes_of(folder, collection)
+    write_bytes(claim(folder / "report.html"), render(summary, mistakes).encode())
     return summary
 
 
@@ -71,13 +66,12 @@ def summarise(collection: Collection) -> dict[str, Any]:
     }
     whole = [result for results in by_candidate.values() for result in results]
     problems = comparable(by_candidate)
-    runs = {name: len(results) for name, results in by_candidate.items()}
+    runs = {name: sum(not result.waiting for result in results) for name, results in by_candidate.items()}
     told = with_luck(
         said_of_runs(by_candidate, partial(remark, classes=facts["classes"])), by_candidate, facts["classes"]
     )
-    guesses, overfitted = by_first(told, runs), by_first(said_of_runs(by_candidate, overfitted_of), runs)
-    idle = by_first(said_of_runs(by_candidate, stuck), runs)
-    problems = [*collection.problems, *problems, *idle.values(), *overfitted.values()]
+    guesses, idle = by_first(told, runs), by_first(said_of_runs(by_candidate, stuck), runs)
+    problems = [*collection.problems, *problems, *idle.values(), *overfitted(by_candidate, runs)]
     metric = deciding(whole)
     judged = [
         made
@@ -158,12 +152,11 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
     """What further seeds take: seconds of a run of each candidate, runs side by side, and the time spent so far."""
     place, study = environment(whole), collection.study
     share = re.match(r"(\d+)% of", study.get("overhead", ""))
-    timed = study.get("story") and in_given_time(study)
     return Pace(
         {row["name"]: row["seconds"] or 0.0 for row in rows},
         max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
         max(int(share[1]), 1) / 100 if share else 1.0,
-        float(study["story"][-1][0]) if timed else None,
+        study.get("spent") if in_given_time(study) else None,
         study["command"].startswith("weft compare"),
         study["facts"].get("test_rows", 0),
     )
@@ -207,59 +200,6 @@ def comparable(by_candidate: dict[str, list[Result]]) -> list[str]:
     return problems
 
 
-def in_one_sentence(told: Told, runs: dict[str, int]) -> list[str]:
-    """What is said first where several candidates learnt nothing: who they are, and in how many runs if not in all."""
-    parts = []
-    for kind, lacking in LACKING.items():
-        seen = {name: sum(kind_of(why) == kind for why in whys.values()) for name, whys in told.items()}
-        named = [f"{n} ({seen[n]} of {runs[n]} runs)" if seen[n] < runs[n] else n for n in told if seen[n]]
-        if named:
-            have = "has" if len(named) == 1 else "have"
-            parts.append(f"{how_many(len(named), 'candidate')} {have} {lacking}: {', '.join(named)}")
-    return [f"{'; '.join(parts)}."]
-
-
-def kind_of(why: str) -> str:
-    """Which of the things that are said of a run this is."""
-    return next((kind for kind in (NOTHING, UNCERTAIN) if why.startswith(kind)), GUESSING)
-
-
-def overfitted_of(record: dict[str, Any]) -> str | None:
-    """What is said of over-fitting; of several folds, of the first that did."""
-    return next((why for run in runs_of(record) if (why := overfitting(run))), None)
-
-
-def said_of_runs(by_candidate: dict[str, list[Result]], judge: Callable[[Any], str | None]) -> Told:
-    """What has to be said of runs, that they learnt nothing or over-fitted for instance."""
-    found = {
-        name: {result.seed: why for result in results if result.finished and (why := judge(result.record or {}))}
-        for name, results in by_candidate.items()
-    }
-    return {name: told for name, told in found.items() if told}
-
-
-def with_luck(told: Told, by_candidate: dict[str, list[Result]], classes: list[str]) -> Told:
-    """The same, with what is said of candidates most of whose runs are no better than a guess on the test rows: the
-    validation rows, which chose the best step, may have been lucky."""
-    found = dict(told)
-    for name, results in by_candidate.items():
-        done = [result for result in results if result.finished]
-        judged = {one.seed: judge(one.predictions or {}, deciding(done) == "r2", classes) for one in done}
-        lucky = {seed: verdict.remark for seed, verdict in judged.items() if not verdict.learnt}
-        if 2 * len(lucky) > len(done):
-            found[name] = {**lucky, **told.get(name, {})}
-    return found
-
-
-def by_first(told: Told, runs: dict[str, int]) -> dict[str, str]:
-    """A sentence by candidate: what is said of the first run concerned, and how many there are."""
-    found = {}
-    for name, whys in told.items():
-        seeds = f" ({len(whys)} of {runs[name]} seeds, the first being {min(whys)})" if runs[name] > 1 else ""
-        found[name] = f"{name}{seeds}: {whys[min(whys)]}"
-    return found
-
-
 def judged_candidate(candidate: Candidate, results: list[Result], metric: str) -> JudgedCandidate | None:
     """A candidate as the statistics see it, or None if no run of it finished. Its cost is the time of training, all
     cores counted."""
@@ -278,11 +218,13 @@ def judged_candidate(candidate: Candidate, results: list[Result], metric: str) -
 
 def by_cost_in_use(judged: list[JudgedCandidate], by_candidate: dict[str, list[Result]]) -> list[JudgedCandidate]:
     """The same where training time is equal by design: examples seen are no measure, and cost is what an answer takes,
-    seconds on one thread, or multiply-adds where the speed of some was not measured."""
+    seconds on one thread, or multiply-adds where the speed of some was not measured; those of a classical baseline are
+    not known then, as nobody counts what its features take."""
     runs = {each.name: [one for one in by_candidate[each.name] if one.finished] for each in judged}
     seconds = {name: seconds_in_use(several) for name, several in runs.items()}
     if any(value is None for value in seconds.values()):
         seconds = {name: mean([NUMBERS["macs"](one.record) for one in several]) for name, several in runs.items()}
+        seconds |= {each.name: math.inf for each in judged if each.group == "classical"}
     return [replace(each, cost=seconds[each.name] or 0.0, trained=0.0) for each in judged]
 
 
@@ -314,7 +256,7 @@ def as_numbers(value: Estimate) -> dict[str, float]:
 
 def as_row(verdict: Verdict, learnt: Mapping[str, int]) -> dict[str, Any]:
     """A verdict as tables have it; its sentence adds where its two sides `learnt` from other numbers of rows."""
-    found = {name: getattr(verdict, name) for name in ("question", "shown", "preliminary", "alone")}
+    found = {name: getattr(verdict, name) for name in ("question", "shown", "preliminary", "alone", "unequal")}
     found["sentence"] = verdict.sentence + unequal_rows(verdict.first, verdict.second, learnt)
     return {**found, "p": verdict.adjusted, **as_numbers(verdict.estimate)}
 
@@ -322,7 +264,7 @@ def as_row(verdict: Verdict, learnt: Mapping[str, int]) -> dict[str, Any]:
 def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) -> dict[str, Any]:
     """A line of the leaderboard: means over the finished seeds."""
     done = [result for result in results if result.finished]
-    failed = [r for r in results if not r.finished]
+    failed = [r for r in results if not r.finished and not r.waiting]
     found: dict[str, Any] = {
         "name": candidate.name,
         "model": candidate.model,
@@ -331,6 +273,7 @@ def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) ->
         "length": candidate.max_length,
         "seeds": len(done),
         "failures": [{"seed": r.seed, "reason": r.reason, "log": r.log} for r in failed],
+        "waiting": sum(r.waiting for r in results),
         "commands": [command_of(record) for result in done for record in runs_of(result.record)],
         **dict.fromkeys(NUMBERS),
         **dict.fromkeys(("score", "low", "high", "lr", "folds")),

@@ -84,17 +84,18 @@ def quantiles(
 def more_rows(points: Sequence[Mapping[str, Any]], rows: int, unit: str = "points") -> list[dict[str, Any]]:
     """For each candidate of a learning curve, what twice and four times as many training rows would probably bring.
 
-    A point has `candidate`, `share` (of `rows`), `mean`, `low` and `high`: an accuracy or an R². `held_out` says
-    whether the last point lies in the interval that the points before it give; None where these are fewer than two.
+    A point has `candidate`, `share`, `mean`, `low` and `high`: an accuracy or an R². The largest share is that of all
+    `rows`, which may be a part of a source. `held_out` says whether the last point lies in the interval that the points
+    before it give; None where these are fewer than two.
     """
-    found = []
+    found, whole = [], max((float(point["share"]) for point in points), default=1.0)
     for name in dict.fromkeys(str(point["candidate"]) for point in points):
         own = sorted((point for point in points if point["candidate"] == name), key=lambda point: point["share"])
         errors = [1 - float(point["mean"]) for point in own]
         if len(own) < 2 or min(errors) <= 0:
             continue
         spread = [(float(point["high"]) - float(point["low"])) / (2 * NORMAL) for point in own]
-        counts = [float(point["share"]) * rows for point in own]
+        counts = [float(point["share"]) / whole * rows for point in own]
         curve = fit(counts, errors, spread)
         ahead = {times: curve.at(times * counts[-1]) for times in TIMES}
         found.append(

@@ -16,6 +16,8 @@ from weft.studies.statistics.verdicts import ENOUGH, SIGNIFICANCE, JudgedCandida
 
 POWER = 0.8
 MOST_SEEDS = 200  # further ones, above which nobody waits for an answer
+MARGIN = 1.1  # of the time that further seeds are expected to take, as runs are only begun where they end in time
+SEEDS_BESIDE = 4 * ENOUGH  # further ones, at most, where test rows are wanted as well
 MOST_ROWS = 1_000_000
 
 
@@ -50,15 +52,17 @@ class Pace:
         """What to give the command for so many seeds in all."""
         if not self.asked:
             return ""
-        time = "" if self.spent is None or not minutes else f" --time {math.ceil(self.spent / 60 + minutes)}m"
+        time = "" if self.spent is None or not minutes else f" --time {math.ceil(self.spent / 60 + MARGIN * minutes)}m"
         return f": --seeds {seeds}{time}"
 
-    def further_rows(self, now: int, wanted: int) -> str:
-        """How to get at so many test rows, where the source has more of them than are judged now."""
+    def further_rows(self, now: int, wanted: int, seeds: int | None) -> str:
+        """How to get at so many test rows, where the source has more of them than are judged now, and at so many
+        `seeds` in all if there are to be more."""
         if not self.asked or self.test_rows <= now:
             return ""
         most = "" if self.test_rows >= wanted else f", and the source has {self.test_rows:,}"
-        return f"{most}: --test-rows {min(wanted, self.test_rows)}"
+        beside = "" if seeds is None else f"--seeds {seeds} "
+        return f"{most}: {beside}--test-rows {min(wanted, self.test_rows)}"
 
 
 def settling(
@@ -95,19 +99,25 @@ def needed(
     more_seeds = further_seeds(verdict.estimate, level)
     if more_seeds is not None:
         return seeds(more_seeds, "", " would probably decide it")
-    return more_rows_needed(verdict, first.rows.drawn, level, pace)
+    return more_rows_needed(verdict, first.rows.drawn, level, pace, now)
 
 
-def more_rows_needed(verdict: Verdict, drawn: int | None, level: float, pace: Pace) -> Needed:
-    """What a question needs that no number of seeds decides; `drawn` is the number of groups, if rows are of some."""
-    rows, question = enough_rows(verdict.estimate, level), verdict.question
+def more_rows_needed(verdict: Verdict, drawn: int | None, level: float, pace: Pace, seeds: int) -> Needed:
+    """What a question needs that no number of seeds decides, where there are so many `seeds`; `drawn` is the number of
+    groups, if rows are of some."""
+    found, question = enough_rows(verdict.estimate, level), verdict.question
     what = "test rows" if drawn is None else "groups of test rows"
     now = verdict.estimate.parts[0].count
-    if rows is None:
+    if found is None:
         said = f"{question}: neither seeds nor {what} would decide it at the difference seen, which is too small"
-    else:
-        said = f"{question}: no number of seeds would decide it, as {now:,} {what} are too few; about {rows:,} would"
-        said += pace.further_rows(now, rows) if drawn is None else ""  # rows of groups are not counted one by one
+        return Needed(question, None, None, None, said)
+    rows, more = found
+    beside = f" with {of_seeds(more)} of each" if more else ""
+    said = (
+        f"{question}: no number of seeds would decide it, as {now:,} {what} are too few; about {rows:,}{beside} would"
+    )
+    if drawn is None:  # rows of groups are not counted one by one
+        said += pace.further_rows(now, rows, seeds + more if more else None)
     return Needed(question, None, rows, None, said)
 
 
@@ -116,15 +126,15 @@ def further_seeds(estimate: Estimate, level: float) -> int | None:
     return least(lambda more: power(estimate, level, more=more) >= POWER, MOST_SEEDS)
 
 
-def enough_rows(estimate: Estimate, level: float) -> int | None:
-    """Test rows, to two digits, that would do with as many seeds as there are, at least five; or with many more."""
+def enough_rows(estimate: Estimate, level: float) -> tuple[int, int] | None:
+    """Test rows, to two digits, that would do, and with how many further seeds: as few as make five, or some more."""
     now = estimate.parts[0].count
     seeds = min((part.count for part in estimate.parts[1:] if part.value > 0), default=ENOUGH)
-    for more in (max(ENOUGH - seeds, 0), 4 * ENOUGH, MOST_SEEDS):
+    for more in (max(ENOUGH - seeds, 0), SEEDS_BESIDE):
         found = least(lambda rows, more=more: power(estimate, level, more, now + rows) >= POWER, MOST_ROWS)  # type: ignore[misc]
         if found is not None:
             digits = 10 ** max(len(str(now + found)) - 2, 0)
-            return math.ceil((now + found) / digits) * digits
+            return math.ceil((now + found) / digits) * digits, more
     return None
 
 

@@ -10,7 +10,8 @@ that one leaves 0 out exactly where a difference is claimed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -75,6 +76,7 @@ class Verdict:
     preliminary: bool
     sentence: str
     alone: bool = False  # of two networks, not of two ways to train
+    unequal: bool = False  # training was, so that nothing is concluded
 
 
 def best(candidates: Iterable[JudgedCandidate]) -> JudgedCandidate | None:
@@ -157,7 +159,8 @@ def judge(
         text = f"{change}, {interval}{few}"
     else:
         text = f"no difference shown: {change}, {interval}"
-    return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, f"{question}: {text}", alone)
+    sentence, untold = f"{question}: {text}", unequal(first, second)
+    return Verdict(question, first.name, second.name, estimate, p, shown, preliminary, sentence, alone, untold)
 
 
 def of_two(shown: bool, change: str) -> str:
@@ -177,8 +180,7 @@ def recommend(
     able = [candidate for candidate in without_controls(candidates) if candidate.name not in guessing]
     leader = best(able)
     if leader is None:
-        none = "No recommendation: no candidate has been shown to be better than a constant guess in all of its runs."
-        return none if candidates else ""
+        return no_learner(candidates)
     if len(candidates) < 2:
         return ""
     longer = sorted(candidate.name for candidate in able if unequal(leader, candidate))
@@ -192,36 +194,69 @@ def recommend(
     if not standing:
         learnt = " that is better than a guess in all of its runs" if guessing else ""
         return f"No recommendation: each candidate{learnt} is shown to be worse than another."
-    return advised(standing, able, bool(guessing)) + caution(candidates)
+    if len(able) == 1:
+        only = f"Use {leader.name}: the only candidate that is {demands(candidates, able)}."
+        return only + ahead_of(leader, candidates, able) + caution(candidates)
+    return advised(standing, candidates, able, worse) + caution(candidates)
 
 
-def advised(standing: list[JudgedCandidate], able: list[JudgedCandidate], guessing: bool) -> str:
+def no_learner(candidates: list[JudgedCandidate]) -> str:
+    """Why nothing is advised where all that may be are no better than a guess in some run."""
+    if not candidates:
+        return ""
+    learnt = "no candidate" if without_controls(candidates) == candidates else "no candidate but a control"
+    return f"No recommendation: {learnt} has been shown to be better than a constant guess in all of its runs."
+
+
+def advised(
+    standing: list[JudgedCandidate], candidates: list[JudgedCandidate], able: list[JudgedCandidate], worse: set[str]
+) -> str:
     """The cheapest of the best of `standing`, which none is shown to be better than, and why; `able` are all that may
-    be advised."""
+    be advised, and `worse` what another is shown to be better than."""
     close = [candidate for candidate in standing if not any(leads(other, candidate) for other in standing)]
     least = min(candidate.cost for candidate in close)
     cheap = [candidate for candidate in close if candidate.cost <= ALIKE * least]
     cheapest = max(cheap, key=lambda candidate: float(candidate.scores.mean()))
-    if len(able) == 1:
-        return f"Use {cheapest.name}: the only candidate that is better than a guess in all of its runs."
+    ahead = ahead_of(cheapest, candidates, able)
+    rivals = len(standing) == 1 and any(each not in able and each.name not in worse for each in candidates)
+    among = f"of the candidates that are {demands(candidates, able)}, " if ahead or rivals else ""
     if len(standing) == 1:
-        among = (
-            "of the candidates that are better than a guess in all runs, the only one" if guessing else "the only one"
-        )
-        return f"Use {cheapest.name}: {among} that none is shown to be better than."
+        return f"Use {cheapest.name}: {among}the only one that none is shown to be better than.{ahead}"
     behind = names(candidate for candidate in standing if candidate not in close)
     verb = "is" if len(standing) - len(close) == 1 else "are"
     rest = f"; {behind} {verb} further behind, though not shown to be worse" if behind else ""
     if len(close) == 1:
-        return f"Use {cheapest.name}: the only one that none leads by more than a standard error{rest}."
+        return f"Use {cheapest.name}: {among}the only one that none leads by more than a standard error{rest}.{ahead}"
     others = names(candidate for candidate in close if candidate is not cheapest)
-    which = "the cheapest" if len(cheap) == 1 else "the best of the cheapest"
-    return f"Use {cheapest.name}: {which} of those that none leads by more than a standard error ({others}){rest}."
+    which = f"{among}{'the cheapest' if len(cheap) == 1 else 'the best of the cheapest'}"
+    level = f"{which} of those that none leads by more than a standard error ({others})"
+    return f"Use {cheapest.name}: {level}{rest}.{ahead}"
+
+
+def demands(candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> str:
+    """What sets those that may be advised apart from the others."""
+    controls = [is_control(candidate) for candidate in candidates if candidate not in able]
+    return " and ".join(
+        ["no control"] * any(controls) + ["better than a guess in all of its runs"] * (not all(controls))
+    )
+
+
+def ahead_of(candidate: JudgedCandidate, candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> str:
+    """A sentence on those that may not be advised and lead the one that is, if there are such."""
+    found = [each for each in candidates if each not in able and leads(each, candidate)]
+    why = {True: "a control", False: "no better than a guess in some run"}
+    told = sorted(f"{each.name} ({why[is_control(each)]})" for each in found)
+    return f" Ahead of it, and never advised: {', '.join(told)}." if told else ""
+
+
+def is_control(candidate: JudgedCandidate) -> bool:
+    """Whether it is one of the two that show what a token network does without learned mixing."""
+    return candidate.mixer in CONTROLS
 
 
 def without_controls(candidates: list[JudgedCandidate]) -> list[JudgedCandidate]:
     """The candidates that somebody would use; all where there are no others."""
-    return [candidate for candidate in candidates if candidate.mixer not in CONTROLS] or candidates
+    return [candidate for candidate in candidates if not is_control(candidate)] or candidates
 
 
 def leads(first: JudgedCandidate, second: JudgedCandidate) -> bool:
@@ -238,30 +273,38 @@ def names(candidates: Iterable[JudgedCandidate]) -> str:
 
 def caution(candidates: list[JudgedCandidate]) -> str:
     """What advice from few seeds is worth."""
-    if one_seed(*candidates):
+    once = [candidate for candidate in candidates if one_seed(candidate)]
+    if once and len(once) == len([candidate for candidate in candidates if not candidate.fixed]):
         return " One seed: this is about these networks, not about how another training would end."
-    return " Preliminary: few seeds." if too_few(*candidates) else ""
+    few = " Preliminary: few seeds." if too_few(*(each for each in candidates if each not in once)) else ""
+    return few + (f" One seed of {names(once)}: another training of it may end elsewhere." if once else "")
+
+
+def told_by(candidates: list[JudgedCandidate]) -> Callable[[JudgedCandidate, JudgedCandidate], bool]:
+    """Which pairs tell who is worse: those of equal training, and of several seeds where any candidate has several."""
+    several = any(not one_seed(candidate) for candidate in candidates if not candidate.fixed)
+    return lambda first, second: not unequal(first, second) and not (several and one_seed(first, second))
 
 
 def shown_worse(candidates: list[JudgedCandidate]) -> set[str]:
     """Those that another is shown to be better than, corrected over all pairs."""
-    pairs = list(itertools.combinations(candidates, 2))
+    pairs, counts = list(itertools.combinations(candidates, 2)), told_by(candidates)
     estimates = [apart(first, second) for first, second in pairs]
     return {
         (second if estimate.mean > 0 else first).name
         for (first, second), estimate, p in zip(pairs, estimates, holm([e.p for e in estimates]), strict=True)
-        if p < SIGNIFICANCE and not unequal(first, second)
+        if p < SIGNIFICANCE and counts(first, second)
     }
 
 
 def losers(candidates: list[JudgedCandidate], verdicts: Iterable[Verdict]) -> set[str]:
     """Those that a verdict, corrected over fewer questions than there are pairs, shows to be worse: advice must not
     contradict it."""
-    known = {candidate.name: candidate for candidate in candidates}
+    known, counts = {candidate.name: candidate for candidate in candidates}, told_by(candidates)
     return {
         verdict.second if verdict.estimate.mean > 0 else verdict.first
         for verdict in verdicts
-        if verdict.adjusted < SIGNIFICANCE and not unequal(known[verdict.first], known[verdict.second])
+        if verdict.adjusted < SIGNIFICANCE and counts(known[verdict.first], known[verdict.second])
     }
 
 
@@ -277,8 +320,9 @@ def too_few(*candidates: JudgedCandidate) -> bool:
 
 
 def why_few(*candidates: JudgedCandidate) -> str:
-    if any(candidate.rows.folds for candidate in candidates):
-        return f"{seeds(*candidates)} repetition of a cross-validation, 2 are needed"
+    if folds := next((candidate.rows.folds for candidate in candidates if candidate.rows.folds), None):
+        needed = max(2, math.ceil(ENOUGH / folds))
+        return f"{how_many(seeds(*candidates), 'repetition')} of a cross-validation, {needed} are needed"
     return f"{how_many(seeds(*candidates), 'seed')}, {ENOUGH} are needed"
 
 

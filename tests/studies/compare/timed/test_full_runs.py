@@ -311,6 +311,7 @@ def test_settings_are_tried_for_a_quarter_of_a_run_however_short_the_first_runs_
     session.learnt, session.study = [one], replace(session.study, candidates=[one], jobs=[])
     monkeypatch.setattr(sizes, "other_sizes", lambda *_: [])
     monkeypatch.setattr(Session, "run", lambda session, jobs, stage, gate=None: [])
+    monkeypatch.setattr(Study, "done", lambda study, job: True)
     choose_settings(session, Stages(first, 16.0, 3, 2), [one])
     usual = session.usual(one).lr
     rates = [job.config.optimisation.lr for job in session.study.trials]
@@ -454,3 +455,21 @@ def test_narrow_formats_are_tried_where_there_is_time_and_nothing_was_asked(
     session.study = replace(session.study, facts=replace(session.study.facts, task=task))
     session.clock.total = total
     assert members.narrow_formats(session) == found
+
+
+def test_a_trial_whose_process_died_is_not_missing_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session = under_way(900.0, 1.0, tmp_path)
+    one = replace(session.learnt[0], count={"params": 50_000, "macs": 50_000})
+    session.learnt, session.study = [one], replace(session.study, candidates=[one], jobs=[])
+
+    def dying(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        for job in jobs:
+            session.study.record_failure(job, "its process died (SIGKILL)")
+        return []
+
+    monkeypatch.setattr(sizes, "other_sizes", lambda *_: [])
+    monkeypatch.setattr(Session, "run", dying)
+    choose_settings(session, Stages(4.0, 16.0, 3, 2), [one])
+    assert session.study.trials == [] and session.state.tried == []
+    told = [sentence for _, sentence in session.state.story if sentence.startswith("not tried: mlp, rate ")]
+    assert len(told) == 2 and all("its process died (SIGKILL)" in sentence for sentence in told)

@@ -366,3 +366,29 @@ def test_runs_that_started_from_other_weights_than_the_rest_are_left_out(tmp_pat
     found = collect(tmp_path)
     assert [result.finished for result in found.results] == [True, False]
     assert "other weights than the rest, as runs/enc was changed" in found.problems[0]
+
+
+def test_further_seeds_that_are_asked_for_are_made_rather_than_longer_runs(tmp_path: Path):
+    """Three seeds of runs of 4 s are there; there is time for two more of these, and none for five of longer ones."""
+    session, before = under_way(100.0, 1.0, tmp_path), Stages(1.0, 4.0, 3, 3)
+    session.state.stages, session.state.total, session.before = before, 500.0, 3
+    session.state.chosen = {"mlp": session.usual(session.learnt[0])}
+    each = sum(pace.seconds(4.0) for pace in session.paces()) / session.workers
+    session.asked = replace(session.asked, seeds=5)
+    session.clock.before = 0.0
+    session.clock.started = time.perf_counter() - (session.clock.total - session.clock.reserve - 2.2 * each)
+    assert planned(session) == replace(before, seeds=5)
+    session.state.stages, session.state.total = before, 500.0
+    session.asked = replace(session.asked, seeds=3)
+    assert planned(session).full >= before.full and session.state.stages.seeds <= 3
+
+
+def test_a_comparison_killed_before_settings_were_chosen_has_no_leaderboard_to_stay(short: None, tmp_path: Path):
+    with pytest.raises(Killed):
+        compare(QUESTION, tmp_path, "weft compare", killed_at("so far: "))
+    assert json.loads((tmp_path / FILE).read_text())["led"] == 0 and listed(tmp_path)
+    said: list[str] = []
+    study = compare(QUESTION, tmp_path, "weft compare", said.append)
+    assert study.jobs and listed(tmp_path) == names(study)
+    assert json.loads((tmp_path / FILE).read_text())["led"] == 2
+    assert json.loads((tmp_path / "study.json").read_text())["spent"] > 0

@@ -107,3 +107,16 @@ def test_networks_are_made_no_smaller_than_all_of_them_can_be(
     assert sizes.fitting_amount(ASKED, texts, pool, tmp_path) == amount
     made = make_candidates(texts, "families", "params", amount, True, False)
     assert {"bert", "mixer", "gmlp", "amlp", "control_random"} <= {candidate.name for candidate in made}
+
+
+def test_inputs_so_wide_that_no_network_has_the_usual_size_get_larger_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sizes, "speed_of", lambda *arguments: 1.0)  # so slow that smaller ones are looked for
+    pool: Any = SimpleNamespace(workers=[None, None])
+    for columns, least in ((20_000, 20_000), (300_000, 300_000)):
+        vectors = replace(PHOTOS, modality="vector", shape={"in_features": columns})
+        (tmp_path / str(columns)).mkdir()
+        amount = sizes.fitting_amount(ASKED, vectors, pool, tmp_path / str(columns))
+        assert amount is not None and amount > least
+        assert make_candidates(vectors, "families", "params", amount, True, False)

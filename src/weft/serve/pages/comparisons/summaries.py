@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.serve.pages.study_folders import Latest
-from weft.studies.results.error_examples import read_mistakes
+from weft.studies.results.error_examples import mistakes_of
 from weft.studies.results.folds import joined
 from weft.studies.results.load import Collection, Result, collect, validation_metric
 from weft.studies.results.summary import on_most_rows, summarise
@@ -47,7 +47,7 @@ def comparisons() -> Latest[Comparison]:
 def read(folder: Path) -> Comparison:
     collection = collect(folder)
     collection = replace(collection, results=joined(collection.results, collection.study["facts"]["classes"]))
-    return Comparison(folder, collection, summarise(collection), read_mistakes(folder))
+    return Comparison(folder, collection, summarise(collection), mistakes_of(folder, collection))
 
 
 def stamps(folder: Path) -> Iterator[tuple[str, int]]:

@@ -249,7 +249,7 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
     wanted = {setting.size: setting for setting in settings if setting.size not in state.paces}
     if not wanted:
         return
-    duration = min(1.0, PROBING * session.clock.total * session.workers / len(wanted) / 2)
+    duration = min(1.0, PROBING * session.clock.total * session.workers / len(wanted) / 4)  # timed twice
     trouble: dict[str, WeftError] = {}
     usual = {session.usual(candidate).size for candidate in session.learnt}
     began, sizes = session.clock.spent(), sorted(wanted, key=lambda size: size not in usual)
@@ -272,7 +272,8 @@ def measure_paces(session: Session, settings: list[Setting]) -> None:
             session.tell(f"a setting of {name} is not tried: {answer}" if other else f"left out: {name}: {answer}")
             if size in usual:
                 trouble[name] = answer
-    time_again(session, {size: wanted[size] for size in sizes if size in state.paces}, duration)
+    if session.asked.time is None or session.clock.spent() - began <= PROBING * session.clock.total:
+        time_again(session, {size: wanted[size] for size in sizes if size in state.paces}, duration)
     session.save()
     leave_out(session, trouble)
 

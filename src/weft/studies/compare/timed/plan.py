@@ -12,7 +12,7 @@ from weft.errors import WeftError
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.run_configs import EPOCHS, SHARES, run_config
 from weft.studies.compare.timed.clock import as_duration, in_words
-from weft.studies.compare.timed.layout import SHORTER, Room, Stages, lay_out, rungs
+from weft.studies.compare.timed.layout import SHORTER, Room, Stages, fits, lay_out, rungs
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_side
@@ -51,10 +51,22 @@ def planned(session: Session) -> Stages:
         tell_spent(session, before)
         return before
     if before is not None and state.chosen:
-        stages = replace(stages, first=before.first, full=max(stages.full, before.full), settings=before.settings)
+        stages = further_seeds(session, stages, before) or replace(
+            stages, first=before.first, full=max(stages.full, before.full), settings=before.settings
+        )
     state.stages, state.total, state.adapted = stages, session.clock.total, False
     session.save()
     return stages
+
+
+def further_seeds(session: Session, longer: Stages, before: Stages) -> Stages | None:
+    """The runs of before with as many seeds as are asked for now, if there is time for those that are not there yet and
+    not for as many of `longer` runs."""
+    wanted = session.asked.seeds
+    if not max(before.seeds, longer.seeds) < wanted:
+        return None
+    rest = replace(before, seeds=max(0, wanted - session.before), settings=1)
+    return replace(before, seeds=wanted) if fits(session.paces(), rest, room_in(session)) else None
 
 
 def laid_out(session: Session) -> Stages | None:
@@ -184,11 +196,11 @@ def shortened(session: Session, stages: Stages) -> Stages:
     def late(full: float) -> float:
         return len({job.candidate for job in missing(full)}) / len(settings)
 
-    def fits(full: float) -> bool:
+    def timely(full: float) -> bool:
         longest = max((session.runs.predicted(job) for job in missing(full)), default=0.0)
         return session.predicted(missing(full)) * slowness <= left and longest * slowness <= each
 
-    fitting = (full for full in lengths if fits(full))
+    fitting = (full for full in lengths if timely(full))
     mostly = (full for full in lengths if late(full) <= MOST_LATE)
     return changed(session, stages, replace(stages, full=next(chain(fitting, mostly), stages.full)))
 
@@ -213,7 +225,7 @@ def announce(session: Session, stages: Stages) -> None:
         ends = datetime.now().astimezone() + timedelta(seconds=session.clock.until_end())
         session.tell(f"plan for {in_words(session.clock.total)}, until {ends:%H:%M:%S}:")
     if session.state.chosen:
-        session.tell(f"  settings are kept as they were chosen before; {reusable(session)}")
+        session.tell(f"  settings are kept as they were chosen before; {reusable(session, stages)}")
     else:
         networks = f"{count} network{'s' if count > 1 else ''}"
         session.tell(f"  a first leaderboard: {networks}, {in_words(stages.first)} of training each{beside}")
@@ -228,13 +240,19 @@ def announce(session: Session, stages: Stages) -> None:
     session.tell(f"  steps of a run: {steps_in_words(session, stages)}")
     if narrow := [each.name for each, pace in zip(session.learnt, session.paces(), strict=True) if is_narrow(pace)]:
         session.tell(f"  in bf16, which is faster here: {', '.join(narrow)} (--precision float32 for all alike)")
-    session.tell(f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(thorough(session))}")
+    if longer_than(stages, session):
+        said = f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(thorough(session))}"
+        session.tell(said)
 
 
-def reusable(session: Session) -> str:
-    """How many runs of an earlier session there are."""
-    finished = sum(1 for _ in session.study.folder.glob("runs/*/record.json"))
-    return f"{finished} runs of before can be used again"
+def reusable(session: Session, stages: Stages) -> str:
+    """How many runs of an earlier session are among those that are planned now."""
+    settings = [setting for name, setting in session.state.chosen.items() if name in session.names]
+    planned = [job for jobs in session.fixed().values() for job in jobs]
+    for seed in range(max(stages.seeds, session.before)):
+        planned += [job for setting in settings for job in session.runs.seed(setting, seed, stages.full)]
+    count = sum(session.study.finished(job) for job in planned)
+    return f"{how_many(count, 'run')} of before can be used again"
 
 
 def is_narrow(pace: Pace) -> bool:
@@ -261,8 +279,14 @@ def trial_side(session: Session, stages: Stages) -> int | None:
     return other_side(session.natural_side, stages.full, median(pace.step for pace in session.paces()))
 
 
+def longer_than(stages: Stages, session: Session) -> bool:
+    """Whether runs of a thorough answer are longer than those that are planned, for most of the networks."""
+    return median(EPOCHS * session.epoch * pace.step for pace in session.paces()) > stages.full
+
+
 def thorough(session: Session) -> float:
     """Seconds of a comparison of many epochs and seeds."""
     runs = THOROUGH * session.runs.folds
-    each = [runs * pace.seconds(EPOCHS * session.epoch * pace.step) for pace in session.paces()]
+    full = session.state.stages.full if session.state.stages else 0.0
+    each = [runs * pace.seconds(max(full, EPOCHS * session.epoch * pace.step)) for pace in session.paces()]
     return sum(each) / session.workers

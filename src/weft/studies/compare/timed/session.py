@@ -169,6 +169,8 @@ class Session:
     def keep(self) -> None:
         """Write the leaderboard down, unless that of an earlier session tells more."""
         if self.leads:
+            self.state.led = self.led
+            self.study = replace(self.study, spent=round(self.clock.spent(), 1))
             self.study.save()
 
     def validation(self, job: Job) -> float:

@@ -18,6 +18,7 @@ from weft.studies.engine.runner import Pool, Say
 from weft.training.config import seconds
 
 SHARES = (1.0, 0.25, 0.0625)  # of the parameters that suit the inputs
+WIDER = (1, 4, 16, 64)  # times as many, where inputs are so wide that no network has so few
 SMALLER = 0.25  # of the parameters: the other size that is tried
 IN_RUNS = 0.8  # of the time goes into runs, about
 BESIDES = 1.5  # full runs that first runs and trials of a candidate take
@@ -67,10 +68,10 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
     state = read_state(folder, asked, facts.fingerprint)
     if state.amount is not None:
         return state.amount
-    budget, speed, everyone, kept = default_budget(facts, "params"), None, 0, 1.0
+    budget, speed, everyone, kept = buildable(asked, facts), None, 0, 1.0
     for share in SHARES:
-        made = make_candidates(facts, asked.models, "params", share * budget, asked.controls, False, [], quick=True)
-        if len(made) < everyone:  # some cannot be so small: rather fewer steps than fewer candidates
+        made = made_with(asked, facts, share * budget)
+        if len(made) < max(1, everyone):  # some cannot be so small: rather fewer steps than fewer candidates
             break
         everyone, kept = len(made), share
         macs = sorted(candidate.count["macs"] for candidate in made)
@@ -83,6 +84,20 @@ def fitting_amount(asked: ComparisonConfig, facts: Facts, pool: Pool, folder: Pa
     state.amount = kept * budget
     state.save(folder)
     return state.amount
+
+
+def buildable(asked: ComparisonConfig, facts: Facts) -> float:
+    """The parameters that suit the inputs, or as many more as a network of so wide inputs has at least."""
+    usual = default_budget(facts, "params")
+    return next((times * usual for times in WIDER if made_with(asked, facts, times * usual)), usual)
+
+
+def made_with(asked: ComparisonConfig, facts: Facts, budget: float) -> list[Candidate]:
+    """The candidates that can be built with so many parameters."""
+    try:
+        return make_candidates(facts, asked.models, "params", budget, asked.controls, False, [], quick=True)
+    except WeftError:
+        return []
 
 
 def speed_of(asked: ComparisonConfig, candidates: list[Candidate], rows: int, pool: Pool) -> float:

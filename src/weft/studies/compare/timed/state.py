@@ -72,6 +72,8 @@ class State:
     fitted: dict[str, Candidate] = field(default_factory=dict)
     """candidates that no seed changes, with the share of the rows that they learnt from last"""
     chosen: dict[str, Setting] = field(default_factory=dict)
+    led: int = 0
+    """seeds of the leaderboard in study.json, none while its runs are the first short ones"""
     judged: tuple[int | None, int | None] = (None, None)
     """validation and test rows that runs are judged by, at most"""
     tried: list[tuple[Setting, float]] = field(default_factory=list)

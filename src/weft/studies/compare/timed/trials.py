@@ -16,7 +16,7 @@ from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_settings
 from weft.studies.compare.timed.state import Setting
 from weft.studies.engine import tasks
-from weft.studies.engine.study import Job
+from weft.studies.engine.study import Job, why_missing
 
 Tried = dict[str, list[tuple[Setting, Job]]]  # by candidate
 
@@ -76,7 +76,10 @@ def run_trials(session: Session, settings: dict[str, list[Setting]], length: flo
     pairs = [pair for several in tried.values() for pair in several]
     left = session.run([job for _, job in pairs], "settings") if pairs else []
     known = {job.name for job in [*session.study.trials, *left]}
-    new = [(setting, job) for setting, job in pairs if job.name not in known]
+    ended = [(setting, job) for setting, job in pairs if job.name not in known]
+    new = [(setting, job) for setting, job in ended if session.study.done(job)]
+    for _, job in (pair for pair in ended if pair not in new):  # its process died: another setting is chosen
+        session.tell(f"not tried: {job.candidate}, {job.which}: {why_missing(session.study.folder, job.name).reason}")
     session.study = replace(session.study, trials=[*session.study.trials, *(job for _, job in new)])
     session.state.tried += [(setting, length) for setting, _ in new]
     session.save()
