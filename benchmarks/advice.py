@@ -6,8 +6,9 @@
 The full grid trains every candidate at every setting that the comparison could have chosen (sizes × rates, image
 sides), with five seeds, to the end: runs of a candidate are twice as long as the full runs of the comparison, and as
 long again while that still raises its validation score by a point. The best setting of each is chosen on the
-validation split. It takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same
-command goes on where it was stopped. The record is written after every seed of the grid.
+validation split. No run has fewer than 300 steps, and one that is no better than a guess is not yet at its end. The
+grid takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same command goes on
+where it was stopped. The record is written after every seed of the grid.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEEDS = 5
 LEAST, MOST = 2, 16  # times the full runs of the comparison that those of the grid take
 RISE = 0.01  # of a validation score, below which longer runs are no better: few rows move it by as much
+STEPS = 300  # of a run, at least
+ABOVE_GUESS = 0.05  # of a score, by which a run has to be better than a guess before it can be at its end
 GRID = 5  # times T that the grid takes, at least
 
 
@@ -90,16 +93,20 @@ def to_the_end(session: Session, settings: list[Setting], seeds: int) -> dict[st
     split, and until the grid takes as long as it must."""
     assert session.state.stages is not None
     full, usual = session.state.stages.full, {s.candidate.name: s for s in reversed(settings)}  # the first of each
-    lengths, scores = dict.fromkeys(usual, LEAST * full), dict.fromkeys(usual, -math.inf)
+    paces, classes = session.state.paces, len(session.study.facts.classes)
+    lengths = {name: max(LEAST * full, STEPS * paces[s.size].step) for name, s in usual.items()}
+    least, most = dict(lengths), {name: MOST / LEAST * length for name, length in lengths.items()}
+    scores, guess = dict.fromkeys(usual, -math.inf), 1 / classes if classes else -math.inf
     growing = set(usual)
     while growing:
         tried = {name: session.runs.seed(usual[name], 0, lengths[name]) for name in sorted(growing)}
         run(session, [job for several in tried.values() for job in several])
         for name, several in tried.items():
             score = mean_validation(session, several)
-            if score < scores[name] + RISE:
-                lengths[name] = max(LEAST * full, lengths[name] / 2)
-            if score < scores[name] + RISE or lengths[name] >= MOST * full:
+            level = score < scores[name] + RISE and score >= guess + ABOVE_GUESS
+            if level:
+                lengths[name] = max(least[name], lengths[name] / 2)
+            if level or lengths[name] >= most[name]:
                 growing.remove(name)
             else:
                 scores[name], lengths[name] = score, 2 * lengths[name]
@@ -213,13 +220,15 @@ def draw(records: dict[str, Any]) -> str:
         "# Is the advice worth its time?",
         "",
         "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate at every",
-        "size, rate and image side that may be tried, five seeds of each, trained to the end (at least twice as long",
-        "as the full runs of the comparison, and longer while that raises the validation score by a point), the best",
-        "setting chosen on the validation split.",
+        "size, rate and image side that may be tried, five seeds of each, trained to the end (at least 300 steps and",
+        "twice as long as the full runs of the comparison, and longer while that raises the validation score by a",
+        "point or the network is no better than a guess), the best setting chosen on the validation split.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",
         "",
-        "| source | T | advice after T | full grid | runs | seeds | advice of the full grid | the same |",
-        "|---|---|---|---|---|---|---|---|",
+        "The last two columns say what following the early advice costs: the test scores that both have in the grid.",
+        "",
+        "| source | T | advice after T | full grid | runs | seeds | advice of the full grid | the same | score of the first | of the second |",  # noqa: E501
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     records = {name: record for name, record in records.items() if "grid" in record}
     for name, record in records.items():
@@ -227,11 +236,20 @@ def draw(records: dict[str, Any]) -> str:
         times = f"{second['seconds'] / 60:.0f} min ({second['seconds'] / first['seconds']:.1f} T)"
         cells = [name, f"{first['seconds'] / 60:.1f} min", used(first["advice"]), times, f"{second['runs']:,}"]
         cells += [str(second["seeds"]), used(second["advice"]), agree(first["advice"], second["advice"])]
+        cells += [in_grid(second["rows"], used(each["advice"])) for each in (first, second)]
         lines.append("| " + " | ".join(cells) + " |")
     for name, record in records.items():
         lines += ["", f"## {name}", "", f"- after T: {record['quick']['advice']}"]
         lines += [f"- full grid: {record['grid']['advice']}"]
     return "\n".join(lines) + "\n"
+
+
+def in_grid(rows: list[dict[str, Any]], name: str) -> str:
+    """The score of a candidate with its interval, in percent."""
+    found = next((row for row in rows if row["name"] == name and row["score"] is not None), None)
+    if found is None:
+        return "–"
+    return f"{100 * found['score']:.1f} % ({100 * found['low']:.1f}…{100 * found['high']:.1f})"
 
 
 def main() -> None:

@@ -79,6 +79,7 @@ def compare(source: Path, limit: str) -> dict[str, Any]:
         "budget": summary["budget"],
         "metric": summary["metric"],
         "rows": rows,
+        "cautions": [*summary["cautions"], *summary["guesses"]],
         "verdicts": [verdict["sentence"] for verdict in summary["verdicts"]],
         "recommendation": summary["recommendation"],
     }
