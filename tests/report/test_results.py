@@ -76,8 +76,10 @@ def test_recipes_are_drawn_from_the_evidence_that_is_kept_with_them(
     ]
     known = Evidence("digits/mlp", "accuracy", "test", "what mattered", runs)
     monkeypatch.setattr(evidence, "evidence_of", lambda name: known if name == "digits/mlp" else None)
+    shutil.copy(COMMITTED / "e1.json", tmp_path)
     assert dispatch(["study", "draw", "--results", str(tmp_path)]) == 0
-    assert [Path(line).name for line in capsys.readouterr().out.split()] == ["recipes.md", "recipes-digits-mlp.svg"]
+    drawn = [Path(line).name for line in capsys.readouterr().out.split()]
+    assert drawn == ["e1.md", "recipes.md", "recipes-digits-mlp.svg"]
     text = (tmp_path / "recipes.md").read_text()
     assert "| digits/mlp | mlp, 1,000 | test | 91.0 ± 1.4 (2 seeds) | 90.00, 92.00 | 5 | 60 s | a processor |" in text
     assert "what mattered" in text and "(recipes-digits-mlp.svg)" in text
