@@ -1,14 +1,15 @@
 """Is the advice of a comparison worth its time? What `weft compare` advises after T, beside what the full grid advises.
 
-    python benchmarks/advice.py run WORK digits DATA/sign_digits/images DATA/rotten_tomatoes [--time 15m] [--seeds 5]
+    python benchmarks/advice.py run WORK digits DATA/sign_digits/images DATA/rotten_tomatoes [--time 15m]
     python benchmarks/advice.py draw                                   # docs/results/advice.md from the records
 
 The full grid trains every candidate at every setting that the comparison could have chosen (sizes × rates, image
-sides), with five seeds, to the end: runs of a candidate are twice as long as the full runs of the comparison, and as
-long again while that still raises its validation score by a point. The best setting of each is chosen on the
-validation split. No run has fewer than 300 steps, and one that is no better than a guess is not yet at its end. The
-grid takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same command goes on
-where it was stopped. The record is written after every seed of the grid.
+sides), to the end: runs of a candidate are twice as long as the full runs of the comparison, and as long again while
+that still raises its validation score by a point. All settings have one seed and the two best of each candidate five
+(`--seeds`, `--finalists`), of which the best is chosen, on the validation split. No run has fewer than 300 steps, and
+one that is no better than a guess is not yet at its end. The grid takes five times T or more: where it would not, all
+runs are longer. WORK keeps all runs: the same command goes on where it was stopped. The record is written after every
+seed of the grid.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from weft.training.config import seconds
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEEDS = 5
+FINALISTS = 2  # settings of each candidate that get all seeds; the others have one
 LEAST, MOST = 2, 16  # times the full runs of the comparison that those of the grid take
 RISE = 0.01  # of a validation score, below which longer runs are no better: few rows move it by as much
 STEPS = 300  # of a run, at least
@@ -64,7 +66,7 @@ def quick(source: str, limit: str, folder: Path) -> dict[str, Any]:
     return {"seconds": json.loads((folder / "took.json").read_text()), **compared_part(draw_report(folder))}
 
 
-def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
+def grid(source: str, limit: str, after: Path, folder: Path, seeds: int, finalists: int) -> Iterator[dict[str, Any]]:
     """All settings of all candidates, trained to the end: what they say after each seed."""
     asked = decided(ComparisonConfig(source=source, time=limit, seeds=seeds))
     with Pool() as pool:
@@ -72,7 +74,7 @@ def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> Iter
         session = known(prepared, after, pool)
         settings = every_setting(session)  # whose paces stay with those of the comparison
         session.study = replace(session.study, folder=folder)
-        lengths = to_the_end(session, settings, seeds)
+        lengths = to_the_end(session, settings, seeds, finalists)
         fixed = [c for c in session.study.candidates if c.fixed]
         once = [job for c in fixed for job in session.runs.seed(Setting(c, 0.0), 0, 0.0)]
         jobs: dict[str, list[list[Job]]] = {setting_key(setting): [] for setting in settings}
@@ -81,14 +83,16 @@ def grid(source: str, limit: str, after: Path, folder: Path, seeds: int) -> Iter
                 jobs[setting_key(s)].append(session.runs.seed(s, seed, lengths[s.candidate.name]))
             whole = [job for several in jobs.values() for each in several for job in each] + once
             run(session, whole)
-            study = won(session, session.study, settings, jobs, once)
-            study.save()
-            spent = sum(float((study.run_folder(job).record() or {}).get("wall_seconds", 0.0)) for job in whole)
+            best = best_first(session, settings, jobs)
+            won(session.study, [several[0] for several in best.values()], jobs, once).save()
+            settings = [setting for several in best.values() for setting in several[: finalists or None]]
+            spent = sum(float((session.study.run_folder(job).record() or {}).get("wall_seconds", 0.0)) for job in whole)
             counts = {"seconds": spent / len(pool.workers), "runs": len(whole), "seeds": seed + 1}
+            counts["finalists"] = finalists or "all"
             yield {**counts, **compared_part(draw_report(folder))}
 
 
-def to_the_end(session: Session, settings: list[Setting], seeds: int) -> dict[str, float]:
+def to_the_end(session: Session, settings: list[Setting], seeds: int, finalists: int) -> dict[str, float]:
     """Seconds of training of each candidate's runs: doubled while its usual setting gets better on the validation
     split, and until the grid takes as long as it must."""
     assert session.state.stages is not None
@@ -114,7 +118,8 @@ def to_the_end(session: Session, settings: list[Setting], seeds: int) -> dict[st
 
     def predicted() -> float:
         jobs = [job for s in settings for job in session.runs.seed(s, 0, lengths[s.candidate.name])]
-        return seeds * sum(session.runs.predicted(job) for job in jobs) / session.workers
+        once = sum(session.runs.predicted(job) for job in jobs) / session.workers
+        return once * (1 + (seeds - 1) * min(1.0, (finalists or len(settings)) * len(usual) / len(settings)))
 
     while predicted() < GRID * session.clock.total:
         lengths = {name: 2 * length for name, length in lengths.items()}
@@ -166,22 +171,24 @@ def setting_key(setting: Setting) -> str:
     return f"{setting.candidate.name} {setting.size} {setting.lr:g}"
 
 
-def won(
-    session: Session, study: Study, settings: list[Setting], jobs: dict[str, list[list[Job]]], once: list[Job]
-) -> Study:
-    """The study with the runs of the best setting of each candidate, by their mean on the validation split."""
+def best_first(session: Session, settings: list[Setting], jobs: dict[str, list[list[Job]]]) -> dict[str, list[Setting]]:
+    """The settings of each candidate, by the mean of their runs on the validation split."""
 
     def mean(setting: Setting) -> float:
         return mean_validation(session, [job for several in jobs[setting_key(setting)] for job in several])
 
-    best: dict[str, Setting] = {}
-    for setting in settings:
-        name = setting.candidate.name
-        if name not in best or mean(setting) > mean(best[name]):
-            best[name] = setting
-    runs = [job for setting in best.values() for several in jobs[setting_key(setting)] for job in several]
-    candidates = [best[c.name].candidate if c.name in best else c for c in study.candidates]
-    kept = [candidate for candidate in candidates if candidate.fixed or candidate.name in best]
+    found: dict[str, list[Setting]] = {}
+    for setting in sorted(settings, key=mean, reverse=True):
+        found.setdefault(setting.candidate.name, []).append(setting)
+    return found
+
+
+def won(study: Study, best: list[Setting], jobs: dict[str, list[list[Job]]], once: list[Job]) -> Study:
+    """The study with the runs of the best setting of each candidate."""
+    chosen = {setting.candidate.name: setting.candidate for setting in best}
+    runs = [job for setting in best for several in jobs[setting_key(setting)] for job in several]
+    candidates = [chosen.get(c.name, c) for c in study.candidates]
+    kept = [candidate for candidate in candidates if candidate.fixed or candidate.name in chosen]
     return replace(study, candidates=kept, jobs=runs + once)
 
 
@@ -220,22 +227,24 @@ def draw(records: dict[str, Any]) -> str:
         "# Is the advice worth its time?",
         "",
         "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate at every",
-        "size, rate and image side that may be tried, five seeds of each, trained to the end (at least 300 steps and",
-        "twice as long as the full runs of the comparison, and longer while that raises the validation score by a",
-        "point or the network is no better than a guess), the best setting chosen on the validation split.",
+        "size, rate and image side that may be tried, trained to the end (at least 300 steps and twice as long as the",
+        "full runs of the comparison, and longer while that raises the validation score by a point or the network is",
+        "no better than a guess). All settings have one seed, the best of each candidate (the table says how many) all",
+        "seeds; the best of these is chosen on the validation split.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",
         "",
         "The last two columns say what following the early advice costs: the test scores that both have in the grid.",
         "",
-        "| source | T | advice after T | full grid | runs | seeds | advice of the full grid | the same | score of the first | of the second |",  # noqa: E501
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| source | T | advice after T | full grid | runs | seeds | settings with all seeds | advice of the full grid | the same | score of the first | of the second |",  # noqa: E501
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     records = {name: record for name, record in records.items() if "grid" in record}
     for name, record in records.items():
         first, second = record["quick"], record["grid"]
         times = f"{second['seconds'] / 60:.0f} min ({second['seconds'] / first['seconds']:.1f} T)"
         cells = [name, f"{first['seconds'] / 60:.1f} min", used(first["advice"]), times, f"{second['runs']:,}"]
-        cells += [str(second["seeds"]), used(second["advice"]), agree(first["advice"], second["advice"])]
+        cells += [str(second["seeds"]), str(second["finalists"]), used(second["advice"])]
+        cells += [agree(first["advice"], second["advice"])]
         cells += [in_grid(second["rows"], used(each["advice"])) for each in (first, second)]
         lines.append("| " + " | ".join(cells) + " |")
     for name, record in records.items():
@@ -259,6 +268,7 @@ def main() -> None:
     parser.add_argument("sources", nargs="*")
     parser.add_argument("--time", default="15m")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--finalists", type=int, default=FINALISTS, help="0: all")
     asked = parser.parse_args()
     seconds(asked.time)
     RESULTS.mkdir(parents=True, exist_ok=True)
@@ -268,7 +278,7 @@ def main() -> None:
         name = source.rstrip("/").removesuffix("/images").rpartition("/")[2]
         place = asked.work / name
         records[name] = {"quick": quick(source, asked.time, place / "quick")}
-        for found in grid(source, asked.time, place / "quick", place / "grid", asked.seeds):
+        for found in grid(source, asked.time, place / "quick", place / "grid", asked.seeds, asked.finalists):
             records[name]["grid"] = found
             file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     if records:

@@ -13,6 +13,7 @@ import formats
 from weft.errors import WeftError
 from weft.training.config import OptimisationConfig
 from weft.training.optim.optimisers import USUAL_RATE, Lamb, Muon, create_optimiser, orthogonalise, split_for_muon
+from weft.training.run.narrow import autocast
 
 NAMES = list(USUAL_RATE)
 
@@ -129,6 +130,17 @@ def test_orthogonalised_matrices_have_singular_values_near_one(shape: tuple[int,
     torch.manual_seed(0)
     values = torch.linalg.svdvals(orthogonalise(torch.randn(shape)))
     assert values.min() > 0.5 and values.max() < 1.3
+
+
+def test_in_a_narrow_run_products_of_muon_are_narrow_and_its_moves_are_not() -> None:
+    formats.require("bf16")
+    torch.manual_seed(0)
+    matrices = torch.randn(3, 16, 64)
+    with autocast("cpu", torch.bfloat16):
+        turned = orthogonalise(matrices)
+    values, exact = torch.linalg.svdvals(turned), orthogonalise(matrices)
+    assert turned.dtype == torch.float32 and values.min() > 0.5 and values.max() < 1.3
+    assert 0 < (turned - exact).norm() < 0.05 * exact.norm()
 
 
 def test_orthogonalising_keeps_singular_vectors() -> None:

@@ -132,7 +132,8 @@ def update(run: Run, batch: Batch, step: int, scaling: Scaling, measure: bool = 
     sound = bool(torch.isfinite(norm)) if measure or scaling.on or device.type == "cpu" else True
     left_out = scaling.overflowed(sound)
     if sound:
-        run.optimiser.step()
+        with run.team.autocast():  # Muon's products are of the run's format too
+            run.optimiser.step()
         if run.ema is not None:
             run.ema.update(run.core, step)
     norms = probe.after() if probe is not None and not left_out else {}

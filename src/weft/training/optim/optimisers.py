@@ -2,7 +2,8 @@
 
 torch's own optimisers where they are good; LAMB, which it lacks, and Muon in float32 are written here: torch.optim.Muon
 orthogonalises one matrix at a time in bf16, which takes most of a step on a CPU without bf16 units. The one here stacks
-matrices of one shape. A schedule is a pure function of the step, so that a resumed run needs no state of it.
+matrices of one shape, and computes in the format of the run. A schedule is a pure function of the step, so that a
+resumed run needs no state of it.
 """
 
 from __future__ import annotations
@@ -211,7 +212,10 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # quintic whose fixed points surround
 
 
 def orthogonalise(matrices: Tensor, steps: int = 5) -> Tensor:
-    """Nearest half-orthogonal matrices, singular values brought to about 1: (n, rows, columns) -> the same."""
+    """Nearest half-orthogonal matrices, singular values brought to about 1: (n, rows, columns) -> the same.
+
+    Under autocast its products are of the narrow format, as in the paper, whose iteration is made for bf16.
+    """
     a, b, c = NEWTON_SCHULZ
     wide = matrices.shape[1] <= matrices.shape[2]
     x = matrices if wide else matrices.mT
@@ -219,7 +223,7 @@ def orthogonalise(matrices: Tensor, steps: int = 5) -> Tensor:
     for _ in range(steps):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x if wide else x.mT
+    return (x if wide else x.mT).to(matrices.dtype)
 
 
 def by_shape(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
