@@ -14,7 +14,7 @@ from weft.report.results.drawing import KINDS, draw_all, page
 from weft.report.results.tables import front
 from weft.studies.experiments.records import anywhere, of_table, recipes_record
 from weft.training.recipes import evidence
-from weft.training.recipes.evidence import Evidence, SeedRun
+from weft.training.recipes.evidence import Change, Evidence, SeedRun
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
@@ -74,7 +74,8 @@ def test_recipes_are_drawn_from_the_evidence_that_is_kept_with_them(
         SeedRun(seed, 0.9 + seed / 50, 100, 5.0, 1000, 60.0, 61.0, 1, "a processor", "", [(50, 0.7), (100, 0.9)])
         for seed in range(2)
     ]
-    known = Evidence("digits/mlp", "accuracy", "test", "what mattered", runs)
+    tried = [Change("", 0.9, 1.25, 60.0), Change("no crops", 0.885, 1.25, 61.0)]
+    known = Evidence("digits/mlp", "accuracy", "test", "what mattered", runs, tried)
     monkeypatch.setattr(evidence, "evidence_of", lambda name: known if name == "digits/mlp" else None)
     shutil.copy(COMMITTED / "e1.json", tmp_path)
     assert dispatch(["study", "draw", "--results", str(tmp_path)]) == 0
@@ -82,6 +83,7 @@ def test_recipes_are_drawn_from_the_evidence_that_is_kept_with_them(
     assert drawn == ["e1.md", "recipes.md", "recipes-digits-mlp.svg"]
     text = (tmp_path / "recipes.md").read_text()
     assert "| digits/mlp | mlp, 1,000 | test | 91.0 ± 1.4 (2 seeds) | 90.00, 92.00 | 5 | 60 s | a processor |" in text
+    assert "| as it is | 90.00 % | +0.00 | 1 min |" in text and "| no crops | 88.50 % | -1.50 | 1 min |" in text
     assert "what mattered" in text and "(recipes-digits-mlp.svg)" in text
 
 

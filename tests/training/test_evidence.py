@@ -9,7 +9,7 @@ import pytest
 from weft.commands.main import dispatch
 from weft.errors import WeftError
 from weft.training.recipes import evidence, find
-from weft.training.recipes.evidence import Evidence, SeedRun
+from weft.training.recipes.evidence import Change, Evidence, SeedRun
 from weft.training.storage.record import read_record
 
 
@@ -88,3 +88,12 @@ def test_evidence_is_of_recipes_that_there_are() -> None:
         assert names, f"{file.name} belongs to no recipe"
         known = evidence.evidence_of(names[0])
         assert known is not None and known.recipe == names[0] and known.split == "test" and known.note
+
+
+def test_changes_that_were_tried_stay_when_runs_are_kept_anew(kept: Path) -> None:
+    known = evidence.evidence_of("digits/mlp")
+    assert known is not None and known.changes == []
+    tried = [Change("", 0.9, 3.0, 60.0), Change("without crops", 0.8, 3.0, 61.0)]
+    evidence.write_changes(known, tried)
+    again = evidence.write_evidence("digits/mlp", [read_record(kept / "first" / "record.json")], "something else")
+    assert again == evidence.evidence_of("digits/mlp") and again.changes == tried

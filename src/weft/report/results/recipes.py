@@ -1,4 +1,4 @@
-"""The page of recipes: what each has reached, seed by seed, and how it learnt."""
+"""The page of recipes: what each has reached, seed by seed, how it learnt, and what its parts bring."""
 
 from __future__ import annotations
 
@@ -17,6 +17,18 @@ def recipes(record: Record) -> Iterator[str]:
     for row in record["rows"]:
         if row["note"]:
             yield from ("", f"**{plain(row['recipe'])}**: {plain(row['note'])}")
+        if row.get("changes"):
+            yield from ("", *changes(row["changes"]))
+
+
+def changes(tried: list[Record]) -> Iterator[str]:
+    """What one change at a time does to shorter runs of a recipe."""
+    whole = tried[0]["score"]
+    yield f"One change at a time, runs of {tried[0]['epochs']:.3g} epochs, one seed, on the validation split:"
+    yield ""
+    rows = ([each["what"] or "as it is", f"{100 * each['score']:.2f} %", f"{100 * (each['score'] - whole):+.2f}",
+             f"{each['core_seconds'] / 60:.0f} min"] for each in tried)  # fmt: skip
+    yield from table(["change", "score", "difference", "core time"], rows)
 
 
 def line(row: Record) -> list[str]:

@@ -166,6 +166,7 @@ def recipes_record() -> dict[str, Any]:
             "core_time": found.core_time(),
             "processor": found.runs[0].processor,
             "note": found.note,
+            "changes": [asdict(change) for change in found.changes],
             "curves": {run.seed: over_epochs(run) for run in found.runs},
         }
         for name, found in known.items()

@@ -6,7 +6,7 @@ Nothing here loads torch.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -39,6 +39,17 @@ class SeedRun:
 
 
 @dataclass(frozen=True)
+class Change:
+    """A recipe with one thing changed, in a shorter run judged on the validation split."""
+
+    what: str
+    """empty: nothing"""
+    score: float
+    epochs: float
+    core_seconds: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that is known of a recipe."""
 
@@ -48,6 +59,8 @@ class Evidence:
     note: str
     """what mattered"""
     runs: list[SeedRun]
+    changes: list[Change] = field(default_factory=list)
+    """what each part of it brings, the unchanged recipe first"""
 
     @property
     def scores(self) -> list[float]:
@@ -121,10 +134,18 @@ def seed_run(record: dict[str, Any]) -> SeedRun:
 
 
 def write_evidence(name: str, records: list[dict[str, Any]], note: str) -> Evidence:
-    """Keep finished runs as what is known of a recipe, seed by seed."""
+    """Keep finished runs as what is known of a recipe, seed by seed; changes of it that were tried stay."""
     runs = sorted((seed_run(record) for record in records), key=lambda run: run.seed)
-    split = records[0]["config"]["objective"]["judged_on"]
-    made = Evidence(name, records[0]["metric"], split, note, runs)
+    split, known = records[0]["config"]["objective"]["judged_on"], evidence_of(name)
+    return keep(Evidence(name, records[0]["metric"], split, note, runs, known.changes if known else []))
+
+
+def write_changes(known: Evidence, changes: list[Change]) -> Evidence:
+    """Keep what changes of a recipe made of it, beside its runs."""
+    return keep(replace(known, changes=changes))
+
+
+def keep(made: Evidence) -> Evidence:
     FOLDER.mkdir(exist_ok=True)
-    write_json(path_of(name), asdict(made))
+    write_json(path_of(made.recipe), asdict(made))
     return made
