@@ -1,7 +1,9 @@
 """Is the advice of a comparison worth its time? What `weft compare` advises after T, beside what the full grid advises.
 
-    python benchmarks/advice.py run WORK digits DATA/sign_digits/images DATA/rotten_tomatoes [--time 15m]
+    python benchmarks/advice.py run WORK digits DATA/sign_digits/images DATA/rotten_tomatoes [--time 1m 5m]
     python benchmarks/advice.py draw                                   # docs/results/advice.md from the records
+
+Of several times the longest decides how long the runs of the grid are, which is the same for all.
 
 The full grid trains every candidate at every setting that the comparison could have chosen (sizes × rates, image
 sides), to the end: runs of a candidate are twice as long as the full runs of the comparison, and as long again while
@@ -240,15 +242,17 @@ def draw(records: dict[str, Any]) -> str:
     ]  # fmt: skip
     records = {name: record for name, record in records.items() if "grid" in record}
     for name, record in records.items():
-        first, second = record["quick"], record["grid"]
-        times = f"{second['seconds'] / 60:.0f} min ({second['seconds'] / first['seconds']:.1f} T)"
-        cells = [name, f"{first['seconds'] / 60:.1f} min", used(first["advice"]), times, f"{second['runs']:,}"]
-        cells += [str(second["seeds"]), str(second["finalists"]), used(second["advice"])]
-        cells += [agree(first["advice"], second["advice"])]
-        cells += [in_grid(second["rows"], used(each["advice"])) for each in (first, second)]
-        lines.append("| " + " | ".join(cells) + " |")
+        second = record["grid"]
+        for first in record["quick"].values():
+            times = f"{second['seconds'] / 60:.0f} min ({second['seconds'] / first['seconds']:.1f} T)"
+            cells = [name, f"{first['seconds'] / 60:.1f} min", used(first["advice"]), times, f"{second['runs']:,}"]
+            cells += [str(second["seeds"]), str(second["finalists"]), used(second["advice"])]
+            cells += [agree(first["advice"], second["advice"])]
+            cells += [in_grid(second["rows"], used(each["advice"])) for each in (first, second)]
+            lines.append("| " + " | ".join(cells) + " |")
     for name, record in records.items():
-        lines += ["", f"## {name}", "", f"- after T: {record['quick']['advice']}"]
+        lines += ["", f"## {name}", ""]
+        lines += [f"- after {limit}: {first['advice']}" for limit, first in record["quick"].items()]
         lines += [f"- full grid: {record['grid']['advice']}"]
     return "\n".join(lines) + "\n"
 
@@ -266,19 +270,20 @@ def main() -> None:
     parser.add_argument("what", choices=("run", "draw"))
     parser.add_argument("work", type=Path, nargs="?")
     parser.add_argument("sources", nargs="*")
-    parser.add_argument("--time", default="15m")
+    parser.add_argument("--time", nargs="+", default=["15m"])
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--finalists", type=int, default=FINALISTS, help="0: all")
     asked = parser.parse_args()
-    seconds(asked.time)
+    times = sorted(asked.time, key=seconds)
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / "advice.json"
     records = json.loads(file.read_text()) if file.is_file() else {}
     for source in asked.sources:
         name = source.rstrip("/").removesuffix("/images").rpartition("/")[2]
         place = asked.work / name
-        records[name] = {"quick": quick(source, asked.time, place / "quick")}
-        for found in grid(source, asked.time, place / "quick", place / "grid", asked.seeds, asked.finalists):
+        records[name] = {"quick": {limit: quick(source, limit, place / f"quick-{limit}") for limit in times}}
+        after = place / f"quick-{times[-1]}"
+        for found in grid(source, times[-1], after, place / "grid", asked.seeds, asked.finalists):
             records[name]["grid"] = found
             file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     if records:

@@ -51,9 +51,9 @@ def test_runs_get_longer_while_that_helps_and_the_grid_takes_long_enough(
         clock=SimpleNamespace(total=10.0),
     )
     monkeypatch.setattr(advice, "run", lambda session, jobs: None)
-    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 8.0, "steep": 32.0, "stuck": 32.0}
+    assert advice.to_the_end(session, settings, seeds=5, finalists=0) == {"flat": 8.0, "steep": 32.0, "stuck": 32.0}
     session.clock.total = 60.0
-    assert advice.to_the_end(session, settings, seeds=5) == {"flat": 16.0, "steep": 64.0, "stuck": 64.0}
+    assert advice.to_the_end(session, settings, seeds=5, finalists=0) == {"flat": 16.0, "steep": 64.0, "stuck": 64.0}
 
 
 def test_what_early_advice_costs_stands_in_the_table(advice: ModuleType):
@@ -62,9 +62,13 @@ def test_what_early_advice_costs_stands_in_the_table(advice: ModuleType):
         {"name": "resnet", "score": 0.98, "low": 0.96, "high": 0.99},
     ]
     record = {
-        "quick": {"seconds": 60.0, "advice": "Use mlp: the cheapest", "rows": rows},
-        "grid": {"seconds": 600.0, "runs": 9, "seeds": 5, "advice": "Use resnet: the best", "rows": rows},
+        "quick": {
+            "1m": {"seconds": 60.0, "advice": "Use mlp: the cheapest", "rows": rows},
+            "5m": {"seconds": 300.0, "advice": "Use resnet: the best", "rows": rows},
+        },
+        "grid": {"seconds": 600.0, "runs": 9, "seeds": 5, "finalists": 2, "advice": "Use resnet: the best", "rows": rows},
     }
-    (line,) = [line for line in advice.draw({"digits": record}).splitlines() if line.startswith("| digits")]
-    assert line.endswith("| no | 97.0 % (95.0…98.0) | 98.0 % (96.0…99.0) |")
+    early, late = [line for line in advice.draw({"digits": record}).splitlines() if line.startswith("| digits")]
+    assert early.endswith("| no | 97.0 % (95.0…98.0) | 98.0 % (96.0…99.0) |")
+    assert late.startswith("| digits | 5.0 min | resnet | 10 min (2.0 T) |") and "| yes |" in late
     assert advice.in_grid(rows, "none") == "–"
