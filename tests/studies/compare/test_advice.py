@@ -66,7 +66,14 @@ def test_what_early_advice_costs_stands_in_the_table(advice: ModuleType):
             "1m": {"seconds": 60.0, "advice": "Use mlp: the cheapest", "rows": rows},
             "5m": {"seconds": 300.0, "advice": "Use resnet: the best", "rows": rows},
         },
-        "grid": {"seconds": 600.0, "runs": 9, "seeds": 5, "finalists": 2, "advice": "Use resnet: the best", "rows": rows},
+        "grid": {
+            "seconds": 600.0,
+            "runs": 9,
+            "seeds": 5,
+            "finalists": 2,
+            "advice": "Use resnet: the best",
+            "rows": rows,
+        },
     }
     early, late = [line for line in advice.draw({"digits": record}).splitlines() if line.startswith("| digits")]
     assert early.endswith("| no | 97.0 % (95.0…98.0) | 98.0 % (96.0…99.0) |")

@@ -5,6 +5,7 @@ Those called quick take minutes and show that a family learns; the others reach 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from weft.data.config import AugmentConfig
@@ -12,6 +13,10 @@ from weft.training.config import DurationConfig, ObjectiveConfig, OptimisationCo
 
 RECIPES = (
     "lenet",
+    "rcnn",
+    "resnet",
+    "mixer",
+    "gmlp",
     "mlp_quick",
     "lenet_quick",
     "resnet_quick",
@@ -60,6 +65,12 @@ def thorough(model: str, epochs: float, lr: float, network: dict[str, Any] | Non
     )
 
 
+def longer(config: RunConfig) -> RunConfig:
+    """The same on nearly all rows, as a run whose settings are known has little to choose, with smoothed labels."""
+    objective = replace(config.objective, smoothing=0.1)
+    return replace(config, reading=replace(config.reading, val_fraction=0.02), objective=objective)
+
+
 def lenet() -> RunConfig:
     """LeNet-5 on colour images, until it learns no more.
 
@@ -68,6 +79,29 @@ def lenet() -> RunConfig:
     666 CPU seconds of training on one AVX2 core.
     """
     return thorough("lenet5", epochs=60, lr=5e-3, crop_padding=2)
+
+
+def rcnn() -> RunConfig:
+    """A recurrent ConvNet of 96 channels."""
+    return longer(thorough("rcnn_96", epochs=14, lr=1e-2, network={"mirrored": True}, crop_padding=4))
+
+
+def resnet() -> RunConfig:
+    """A short, wide ResNet."""
+    shape = {"layers": (1, 1, 1, 1), "widths": (32, 128, 256, 256), "mirrored": True}
+    return longer(thorough("resnet8_cifar", epochs=18, lr=1e-2, network=shape, crop_padding=4))
+
+
+def mixer() -> RunConfig:
+    """MLP-Mixer."""
+    mixed = thorough("mixer_nano_p4_32", 24, 1e-2, {"mirrored": True}, crop_padding=4, cutmix=1.0, mix_probability=0.5)
+    return longer(mixed)
+
+
+def gmlp() -> RunConfig:
+    """gMLP."""
+    shape = {"depth": 8, "mirrored": True}
+    return longer(thorough("gmlp_nano_p4_32", 22, 1e-2, shape, crop_padding=4, cutmix=1.0, mix_probability=0.5))
 
 
 def mlp_quick() -> RunConfig:
