@@ -3,15 +3,17 @@
     python benchmarks/advice.py run WORK digits DATA/sign_digits/images DATA/rotten_tomatoes [--time 1m 5m]
     python benchmarks/advice.py draw                                   # docs/results/advice.md from the records
 
-Of several times the longest decides how long the runs of the grid are, which is the same for all.
+Of several times the longest decides how long the runs of the grid are, which is the same for all. The comparisons of
+all sources come first: these want a quiet machine, while the runs of the grid have a number of steps, not a time.
 
-The full grid trains every candidate at every setting that the comparison could have chosen (sizes × rates, image
-sides), to the end: runs of a candidate are twice as long as the full runs of the comparison, and as long again while
-that still raises its validation score by a point. All settings have one seed and the two best of each candidate five
-(`--seeds`, `--finalists`), of which the best is chosen, on the validation split. No run has fewer than 300 steps, and
-one that is no better than a guess is not yet at its end. The grid takes five times T or more: where it would not, all
-runs are longer. WORK keeps all runs: the same command goes on where it was stopped. The record is written after every
-seed of the grid.
+The full grid trains every candidate of the comparison, trained ones and the baseline on all rows, at every setting
+that it could have chosen (sizes × rates, image sides), to the end: runs of a candidate are twice as long as the full
+runs of the comparison, and as long again while that still raises its validation score by a point. All settings have
+one seed and the two best of each candidate five (`--seeds`, `--finalists`), of which the best is chosen, on the
+validation split; among the candidates the advice is made as that of any comparison, from their test scores. No run of
+a network from scratch has fewer than 300 steps, and one that is no better than a guess is not yet at its end. The grid
+takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same command goes on
+where it was stopped. The record is written after every seed of the grid.
 """
 
 from __future__ import annotations
@@ -29,26 +31,31 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import WeftError
+from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import Prepared, prepare, session_of
 from weft.studies.compare.comparison import plan_comparison as plan
 from weft.studies.compare.config import ComparisonConfig, decided
 from weft.studies.compare.progress import unwatched
+from weft.studies.compare.run_configs import run_config
 from weft.studies.compare.timed.members import measure_paces
 from weft.studies.compare.timed.plan import SETTINGS, trial_side
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.sizes import other_settings
 from weft.studies.compare.timed.state import Setting, read_state
+from weft.studies.compare.trained import finetuned
+from weft.studies.engine import tasks
 from weft.studies.engine.runner import Pool, run_jobs
 from weft.studies.engine.study import Job, Study
 from weft.studies.results.summary import draw_report
 from weft.training.config import seconds
+from weft.training.storage.record import commit
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEEDS = 5
 FINALISTS = 2  # settings of each candidate that get all seeds; the others have one
 LEAST, MOST = 2, 16  # times the full runs of the comparison that those of the grid take
 RISE = 0.01  # of a validation score, below which longer runs are no better: few rows move it by as much
-STEPS = 300  # of a run, at least
+STEPS = 300  # of a run from scratch, at least
 ABOVE_GUESS = 0.05  # of a score, by which a run has to be better than a guess before it can be at its end
 GRID = 5  # times T that the grid takes, at least
 
@@ -64,8 +71,9 @@ def quick(source: str, limit: str, folder: Path) -> dict[str, Any]:
         subprocess.run(
             [sys.executable, "-m", "weft", "compare", source, "--time", limit, "--output", str(folder)], check=True
         )
-        (folder / "took.json").write_text(json.dumps(time.perf_counter() - began))
-    return {"seconds": json.loads((folder / "took.json").read_text()), **compared_part(draw_report(folder))}
+        took = time.perf_counter() - began
+        (folder / "took.json").write_text(json.dumps({"seconds": took, "commit": commit()}))
+    return json.loads((folder / "took.json").read_text()) | compared_part(draw_report(folder))
 
 
 def grid(source: str, limit: str, after: Path, folder: Path, seeds: int, finalists: int) -> Iterator[dict[str, Any]]:
@@ -100,7 +108,8 @@ def to_the_end(session: Session, settings: list[Setting], seeds: int, finalists:
     assert session.state.stages is not None
     full, usual = session.state.stages.full, {s.candidate.name: s for s in reversed(settings)}  # the first of each
     paces, classes = session.state.paces, len(session.study.facts.classes)
-    lengths = {name: max(LEAST * full, STEPS * paces[s.size].step) for name, s in usual.items()}
+    fewest = {name: 0 if s.candidate.start else STEPS for name, s in usual.items()}
+    lengths = {name: max(LEAST * full, fewest[name] * paces[s.size].step) for name, s in usual.items()}
     least, most = dict(lengths), {name: MOST / LEAST * length for name, length in lengths.items()}
     scores, guess = dict.fromkeys(usual, -math.inf), 1 / classes if classes else -math.inf
     growing = set(usual)
@@ -145,12 +154,18 @@ def known(prepared: Prepared, after: Path, pool: Pool) -> Session:
     study = plan(prepared.asked, after, "", prepared.facts, prepared.candidates)
     session = session_of(prepared, study, pool, time.perf_counter(), say, unwatched, lambda study: None)
     state = read_state(after, prepared.asked, prepared.facts.fingerprint)
-    probes = [probe.candidate for probe in state.probes or []]
+    probes = [whole(probe.candidate) for probe in state.probes or []]
     session.study = replace(session.study, candidates=[*session.study.candidates, *probes])
     for setting in state.chosen.values():
         if setting.candidate.start:
-            session.add(setting.candidate)
+            session.add(whole(setting.candidate))
+    session.asked = session.runs.asked = replace(session.asked, time=None)  # which limits nothing any more
     return session
+
+
+def whole(candidate: Candidate) -> Candidate:
+    """A trained network that learns from all rows."""
+    return replace(candidate, share=1.0)
 
 
 def every_setting(session: Session) -> list[Setting]:
@@ -159,6 +174,11 @@ def every_setting(session: Session) -> list[Setting]:
     assert stages is not None
     side = trial_side(session, replace(stages, settings=SETTINGS))
     found = []
+    probes = session.state.probes or []
+    for probe in probes:  # as the comparison has them computed, but of all rows
+        if any(candidate.layers and candidate.start == probe.candidate.start for candidate in session.learnt):
+            encoder = run_config(session.asked, finetuned(whole(probe.candidate)), 0, session.study.facts.rows)
+            session.pool.first(tasks.embed, encoder, session.together * session.pool.threads, len(probes))
     for candidate in session.learnt:
         others = other_settings(session.asked, candidate, session.study.facts, SETTINGS, side)
         found += [session.usual(candidate), *others]
@@ -195,12 +215,12 @@ def won(study: Study, best: list[Setting], jobs: dict[str, list[list[Job]]], onc
 
 
 def compared_part(summary: dict[str, Any]) -> dict[str, Any]:
-    """What is compared of two answers."""
+    """What is compared of two answers; verdicts of the grid are not, as it holds no time equal."""
     rows = [
         {name: row[name] for name in ("name", "score", "low", "high", "seeds", "steps", "lr")}
         for row in summary["rows"]
     ]
-    return {"advice": summary["recommendation"], "rows": rows, "verdicts": [v["sentence"] for v in summary["verdicts"]]}
+    return {"advice": summary["recommendation"], "rows": rows}
 
 
 def used(advice: str) -> str:
@@ -228,14 +248,16 @@ def draw(records: dict[str, Any]) -> str:
     lines = [
         "# Is the advice worth its time?",
         "",
-        "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate at every",
-        "size, rate and image side that may be tried, trained to the end (at least 300 steps and twice as long as the",
-        "full runs of the comparison, and longer while that raises the validation score by a point or the network is",
-        "no better than a guess). All settings have one seed, the best of each candidate (the table says how many) all",
-        "seeds; the best of these is chosen on the validation split.",
+        "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate of the",
+        "comparison, trained ones on all rows, at every size, rate and image side that may be tried, trained to the end",
+        "(twice as long as the full runs of the comparison, from scratch at least 300 steps, and longer while that",
+        "raises the validation score by a point or the network is no better than a guess). All settings have one seed,",
+        "the best of each candidate (the table says how many) all seeds; the best of these is chosen on the validation",
+        "split, and among the candidates as in any comparison, where test scores decide who is shown to be worse.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",
         "",
-        "The last two columns say what following the early advice costs: the test scores that both have in the grid.",
+        "The last two columns say what following the early advice costs: the test scores that both have in the grid,",
+        "on the test rows by which the advice is made.",
         "",
         "| source | T | advice after T | full grid | runs | seeds | settings with all seeds | advice of the full grid | the same | score of the first | of the second |",  # noqa: E501
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -278,10 +300,14 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / "advice.json"
     records = json.loads(file.read_text()) if file.is_file() else {}
-    for source in asked.sources:
-        name = source.rstrip("/").removesuffix("/images").rpartition("/")[2]
+    names = {source: source.rstrip("/").removesuffix("/images").rpartition("/")[2] for source in asked.sources}
+    early = {
+        name: {limit: quick(source, limit, asked.work / name / f"quick-{limit}") for limit in times}
+        for source, name in names.items()
+    }
+    for source, name in names.items():
         place = asked.work / name
-        records[name] = {"quick": {limit: quick(source, limit, place / f"quick-{limit}") for limit in times}}
+        records[name] = {"commit": commit(), "quick": early[name]}
         after = place / f"quick-{times[-1]}"
         for found in grid(source, times[-1], after, place / "grid", asked.seeds, asked.finalists):
             records[name]["grid"] = found

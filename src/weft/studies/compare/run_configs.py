@@ -70,6 +70,7 @@ def of_trained(asked: ComparisonConfig, candidate: Candidate, seed: int, steps: 
         seed=seed,
         reading=reading,
         transform=transform,
+        augment=asked.augment,
         optimisation=replace(usual.optimisation, batch_size=min(USUAL_BATCH, size), lr=FINETUNING_RATE),
         objective=asked.objective,
         duration=DurationConfig(steps=steps),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
+from weft.data.config import EMBEDDED
 from weft.disk import Damaged, parse, read_text, validated, write_json
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate, Facts
@@ -110,6 +112,7 @@ class Job:
     def key(self) -> str:
         """Digest of what decides the result."""
         decides = to_dict(self.config)
+        decides["source"] = spelled(self.config.source)
         decides["execution"] = {name: decides["execution"][name] for name in DECIDES}
         counted = any(decides["duration"][name] is not None for name in ("epochs", "steps"))
         if counted and decides.get("objective", {}).get("smoothing", 0.0) is None:
@@ -225,6 +228,14 @@ class Study:
             "spent": self.spent,
         }
         write_json(self.folder / "study.json", content)
+
+
+def spelled(source: str) -> str:
+    """A source as it is called in digests: `photos/`, `./photos` and the whole path are the same folder."""
+    if source in EMBEDDED or not Path(source).exists():
+        return source
+    below = os.path.relpath(source)
+    return os.path.normpath(Path(source).absolute()) if below.startswith("..") else below
 
 
 def listed(job: Job) -> StoredRun:

@@ -152,8 +152,12 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
     """What further seeds take: seconds of a run of each candidate, runs side by side, and the time spent so far."""
     place, study = environment(whole), collection.study
     share = re.match(r"(\d+)% of", study.get("overhead", ""))
+    shares: dict[str, set[float]] = {}
+    for result in collection.results:
+        shares.setdefault(result.candidate, set()).add(result.share)
     return Pace(
         {row["name"]: row["seconds"] or 0.0 for row in rows},
+        max(map(len, shares.values()), default=1),
         max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
         max(int(share[1]), 1) / 100 if share else 1.0,
         study.get("spent") if in_given_time(study) else None,

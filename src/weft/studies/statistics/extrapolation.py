@@ -98,6 +98,8 @@ def more_rows(points: Sequence[Mapping[str, Any]], rows: int, unit: str = "point
         counts = [float(point["share"]) / whole * rows for point in own]
         curve = fit(counts, errors, spread)
         ahead = {times: curve.at(times * counts[-1]) for times in TIMES}
+        foretold = last_held_out(counts, errors, spread)
+        doubt = "; but the points before did not foretell the last, so hardly these" if foretold is False else ""
         found.append(
             {
                 "candidate": name,
@@ -107,8 +109,8 @@ def more_rows(points: Sequence[Mapping[str, Any]], rows: int, unit: str = "point
                     {"rows": round(times * counts[-1]), "mean": 1 - middle, "low": 1 - high, "high": 1 - low}
                     for times, (middle, low, high) in ahead.items()
                 ],
-                "held_out": last_held_out(counts, errors, spread),
-                "sentence": f"{name}: {said(1 - errors[-1], ahead, unit)}",
+                "held_out": foretold,
+                "sentence": f"{name}: {said(1 - errors[-1], ahead, unit)}{doubt}",
             }
         )
     return found

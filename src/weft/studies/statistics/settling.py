@@ -37,6 +37,7 @@ class Pace:
     """What another seed of every candidate takes, as the command that adds one trains all of them."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)  # of a candidate's training with one seed
+    curve: int = 1  # runs of a seed: with a learning curve those on parts of the rows, too
     workers: int = 1  # runs side by side
     share: float = 1.0  # of the time of workers that went into training
     spent: float | None = None  # seconds of the comparison so far, where its time was given
@@ -46,7 +47,7 @@ class Pace:
     def minutes(self, candidates: Sequence[JudgedCandidate], more: int) -> float:
         """Those of so many further seeds."""
         each = math.fsum(self.seconds.get(candidate.name, 0.0) for candidate in candidates if not candidate.fixed)
-        return more * each / self.share / self.workers / 60
+        return more * each * self.curve / self.share / self.workers / 60
 
     def flags(self, seeds: int, minutes: float) -> str:
         """What to give the command for so many seeds in all."""
@@ -62,7 +63,8 @@ class Pace:
             return ""
         most = "" if self.test_rows >= wanted else f", and the source has {self.test_rows:,}"
         beside = "" if seeds is None else f"--seeds {seeds} "
-        return f"{most}: {beside}--test-rows {min(wanted, self.test_rows)}"
+        anew = "" if self.spent is None else f" --time {math.ceil(self.spent / 60)}m, or more, trains everything anew"
+        return f"{most}: {beside}--test-rows {min(wanted, self.test_rows)}{anew}"
 
 
 def settling(

@@ -213,7 +213,8 @@ def advised(
 ) -> str:
     """The cheapest of the best of `standing`, which none is shown to be better than, and why; `able` are all that may
     be advised, and `worse` what another is shown to be better than."""
-    close = [candidate for candidate in standing if not any(leads(other, candidate) for other in standing)]
+    several = any_of_several(candidates)
+    close = [candidate for candidate in standing if not any(leads(other, candidate, several) for other in standing)]
     least = min(candidate.cost for candidate in close)
     cheap = [candidate for candidate in close if candidate.cost <= ALIKE * least]
     cheapest = max(cheap, key=lambda candidate: float(candidate.scores.mean()))
@@ -243,7 +244,8 @@ def demands(candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> s
 
 def ahead_of(candidate: JudgedCandidate, candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> str:
     """A sentence on those that may not be advised and lead the one that is, if there are such."""
-    found = [each for each in candidates if each not in able and leads(each, candidate)]
+    several = any_of_several(candidates)
+    found = [each for each in candidates if each not in able and leads(each, candidate, several)]
     why = {True: "a control", False: "no better than a guess in some run"}
     told = sorted(f"{each.name} ({why[is_control(each)]})" for each in found)
     return f" Ahead of it, and never advised: {', '.join(told)}." if told else ""
@@ -259,9 +261,10 @@ def without_controls(candidates: list[JudgedCandidate]) -> list[JudgedCandidate]
     return [candidate for candidate in candidates if not is_control(candidate)] or candidates
 
 
-def leads(first: JudgedCandidate, second: JudgedCandidate) -> bool:
-    """Whether one is ahead of another by more than the standard error of their difference."""
-    if first is second or unequal(first, second):
+def leads(first: JudgedCandidate, second: JudgedCandidate, several: bool) -> bool:
+    """Whether one is ahead of another by more than the standard error of their difference; a single seed, which may be
+    a lucky one, is ahead of nothing where any candidate has `several`."""
+    if first is second or unequal(first, second) or (several and one_seed(first)):
         return False
     estimate = apart(first, second)
     return estimate.mean > estimate.error
@@ -282,8 +285,13 @@ def caution(candidates: list[JudgedCandidate]) -> str:
 
 def told_by(candidates: list[JudgedCandidate]) -> Callable[[JudgedCandidate, JudgedCandidate], bool]:
     """Which pairs tell who is worse: those of equal training, and of several seeds where any candidate has several."""
-    several = any(not one_seed(candidate) for candidate in candidates if not candidate.fixed)
+    several = any_of_several(candidates)
     return lambda first, second: not unequal(first, second) and not (several and one_seed(first, second))
+
+
+def any_of_several(candidates: Iterable[JudgedCandidate]) -> bool:
+    """Whether any candidate that seeds change was trained with several."""
+    return any(not one_seed(candidate) for candidate in candidates if not candidate.fixed)
 
 
 def shown_worse(candidates: list[JudgedCandidate]) -> set[str]:

@@ -27,9 +27,9 @@ from weft.studies.compare.timed.plan import adapted, laid_out, planned, shortene
 from weft.studies.compare.timed.session import Session
 from weft.studies.compare.timed.state import FILE, SPENT, Setting, State, anew, judged_rows, question_of, read_state
 from weft.studies.compare.trained import Probe
-from weft.studies.engine.study import Study
+from weft.studies.engine.study import Job, Study
 from weft.studies.results.load import collect
-from weft.training.config import ReadingConfig
+from weft.training.config import ReadingConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 
@@ -239,13 +239,47 @@ def test_full_runs_of_most_candidates_stay_where_there_is_no_time_for_the_others
 # ---- what counts as the same question
 
 
-def test_limits_that_were_given_are_not_kept_for_another_command_and_ask_something_else(tmp_path: Path):
+def test_limits_that_were_given_are_not_kept_for_another_command_and_begin_anew(tmp_path: Path):
     usual = ComparisonConfig(source="photos", time="15m")
     given = replace(usual, reading=ReadingConfig(test_rows=100))
-    State(question_of(given, "f"), judged=(1000, 100)).save(tmp_path)
-    assert judged_rows(usual, tmp_path).reading.test_rows == 2500
-    assert question_of(judged_rows(usual, tmp_path), "f") == question_of(usual, "f") != question_of(given, "f")
-    assert "something else was asked" in anew(tmp_path, usual, "f") and not anew(tmp_path, given, "f")
+    State(question_of(given, "f"), spent=50.0, judged=(1000, 100)).save(tmp_path)
+    asked = judged_rows(usual, tmp_path)
+    assert asked.reading.test_rows == 2500 and read_state(tmp_path, asked, "f").spent == 0.0
+    assert "judged by 2,500 test rows now, no longer by 100" in anew(tmp_path, asked, "f")
+    assert not anew(tmp_path, given, "f") and read_state(tmp_path, given, "f").spent == 50.0
+
+
+def test_more_test_rows_of_a_usual_number_begin_anew_too(tmp_path: Path):
+    usual = judged_rows(ComparisonConfig(source="photos", time="15m"), tmp_path)
+    State(question_of(usual, "f"), spent=900.0, judged=(1000, 2500)).save(tmp_path)
+    more = replace(usual, reading=replace(usual.reading, test_rows=10_000))
+    assert read_state(tmp_path, more, "f").spent == 0.0 and "by 10,000 test rows now" in anew(tmp_path, more, "f")
+
+
+def test_a_question_is_the_same_by_another_path_to_the_data_and_with_flags_that_change_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    asked = ComparisonConfig(source="photos", time="15m")
+    spellings = ("photos/", "./photos", str(tmp_path / "photos"), "../" + tmp_path.name + "/photos")
+    assert {question_of(replace(asked, source=source), "f") for source in spellings} == {question_of(asked, "f")}
+    priced = replace(asked, execution=replace(asked.execution, price_per_hour=2.0, threads=1, log_every=5))
+    assert question_of(priced, "f") == question_of(asked, "f")
+    narrow = replace(asked, execution=replace(asked.execution, precision="bf16"))
+    assert question_of(narrow, "f") != question_of(asked, "f") != question_of(replace(asked, jobs=1), "f")
+    keys = {Job("mlp", RunConfig(source=source), "f").key for source in ("photos", *spellings)}
+    assert len(keys) == 1 and Job("mlp", RunConfig(source="other"), "f").key not in keys
+
+
+def test_what_another_question_left_in_the_folder_is_set_aside_and_found_again(tmp_path: Path):
+    asked = ComparisonConfig(source="photos", time="15m")
+    other = replace(asked, models="mlp", time="10s")
+    left = State(question_of(asked, "f"), amount=1e5, spent=900.0, judged=(1000, 2500))
+    left.save(tmp_path)
+    State(question_of(other, "f"), judged=(1000, 2500)).save(tmp_path)
+    assert read_state(tmp_path, asked, "f") == left and not anew(tmp_path, asked, "f")
+    assert json.loads((tmp_path / FILE).read_text())["question"] == question_of(other, "f")
 
 
 def test_other_folds_begin_anew_with_a_sentence_and_so_do_rows_that_cannot_be_cut(tmp_path: Path):
@@ -254,7 +288,11 @@ def test_other_folds_begin_anew_with_a_sentence_and_so_do_rows_that_cannot_be_cu
     State(question_of(question, "f")).save(tmp_path)
     assert "cut into 5 folds now" in anew(tmp_path, cut, "f") and not anew(tmp_path, question, "f")
     State(question_of(cut, "f"), folds=5).save(tmp_path)
-    assert "no longer cut into folds" in anew(tmp_path, question, "f") and not anew(tmp_path / "new", cut, "f")
+    assert not anew(tmp_path, question, "f"), "it is asked once more"
+    (tmp_path / "cut").mkdir()
+    State(question_of(cut, "f"), folds=5).save(tmp_path / "cut")
+    assert "no longer cut into folds" in anew(tmp_path / "cut", question, "f")
+    assert not anew(tmp_path / "new", cut, "f")
 
     def refuse(task: object, config: object, within: float | None = None) -> None:
         raise WeftError("a class has 3 rows")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from statistics import median
@@ -20,7 +20,7 @@ from weft.studies.compare.trained import heads
 from weft.studies.engine import tasks
 from weft.studies.engine.study import Job
 from weft.terminal import how_many
-from weft.training.config import seconds
+from weft.training.config import OptimisationConfig, seconds
 
 EARLY = 0.2  # of the time, within which the first leaderboard is there
 FIXED_EARLY = 0.5  # of that time may go into runs that no seed changes; others of them come later
@@ -228,7 +228,8 @@ def announce(session: Session, stages: Stages) -> None:
         session.tell(f"  settings are kept as they were chosen before; {reusable(session, stages)}")
     else:
         networks = f"{count} network{'s' if count > 1 else ''}"
-        session.tell(f"  a first leaderboard: {networks}, {in_words(stages.first)} of training each{beside}")
+        length = f"{in_words(stages.first)} of training each{beside}"
+        session.tell(f"  a first leaderboard: {networks}, {length}{late(session)}")
         if stages.settings > 1:
             what = "rates, sizes and image sides" if trial_side(session, stages) else "rates and sizes"
             session.tell(f"  then up to {stages.settings} settings of each ({what}), judged on validation")
@@ -240,9 +241,26 @@ def announce(session: Session, stages: Stages) -> None:
     session.tell(f"  steps of a run: {steps_in_words(session, stages)}")
     if narrow := [each.name for each, pace in zip(session.learnt, session.paces(), strict=True) if is_narrow(pace)]:
         session.tell(f"  in bf16, which is faster here: {', '.join(narrow)} (--precision float32 for all alike)")
+    if moved := moved_otherwise(session):
+        session.tell(f"  {moved} is of networks from scratch alone; trained networks are fine-tuned as is usual")
     if longer_than(stages, session):
         said = f"  a thorough answer ({EPOCHS} epochs, {THOROUGH} seeds) would take {in_words(thorough(session))}"
         session.tell(said)
+
+
+def late(session: Session) -> str:
+    """That the first leaderboard cannot be there early, where what came before the plan took long."""
+    if session.asked.time is None or until_early(session) > 0:
+        return ""
+    return f"; late, as {in_words(session.clock.spent())} went into reading the data and timing steps"
+
+
+def moved_otherwise(session: Session) -> str:
+    """What was asked about how weights are moved that is not for trained networks, where there are such."""
+    asked, usual = session.asked.optimisation, OptimisationConfig(opt="muon")
+    changed = [field.name for field in fields(usual) if getattr(asked, field.name) != getattr(usual, field.name)]
+    flags = [f"--{name.replace('_', '-')}" for name in changed if name != "batch_size"]
+    return ", ".join(flags) if session.state.probes else ""
 
 
 def reusable(session: Session, stages: Stages) -> str:

@@ -119,13 +119,13 @@ class Session:
         self.learnt = in_place(self.learnt, candidate)
         self.study = replace(self.study, candidates=in_place(self.study.candidates, candidate))
 
-    def without(self, names: set[str]) -> None:
-        """Go on without some candidates."""
+    def without(self, names: set[str], why: str = "can be trained on these data here; the lines above say why") -> None:
+        """Go on without some candidates; `why` there is nothing to compare if none is left."""
         self.learnt = [candidate for candidate in self.learnt if candidate.name not in names]
         left = [candidate for candidate in self.study.candidates if candidate.name not in names]
         self.study = replace(self.study, candidates=left)
         if not self.learnt:
-            raise WeftError("no candidate can be trained on these data here; the lines above say why")
+            raise WeftError(f"no candidate {why}")
 
     def has_time(self) -> bool:
         """Whether there is time to draw the report once more than at the end."""

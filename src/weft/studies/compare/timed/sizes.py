@@ -138,7 +138,7 @@ def other_settings(
     """Up to `count` settings, less the usual one: other rates, then a smaller network and images of another `side`,
     then all of these together."""
     usual = usual_setting(asked, candidate).lr
-    fixed = asked.optimisation.lr is not None
+    fixed = asked.optimisation.lr is not None and not candidate.start
     rates = [usual] if fixed else [rate for number in (3, 5, 7) for rate in around(usual, number)]
     sizes = other_sizes(candidate, facts, side) if asked.match == "time" and not candidate.start else []
     near = rates[:3]

@@ -61,7 +61,7 @@ def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) ->
     late = session.run(jobs, "first leaderboard", gate)
     later += [name for name in fixed if name in {job.candidate for job in late}]
     left = left_out(session, [job for job in late if job.candidate not in fixed])
-    session.without(left)
+    session.without(left, f"has ended a first run in half of the time; {more_time(session)}")
     everyone = [candidate for candidate in everyone if candidate.name not in left]
     session.study = replace(session.study, candidates=[c for c in everyone if c.name not in later])
     session.lead([job for job in jobs if job.candidate not in {*left, *later}], stages.first, seeds=0)
@@ -73,6 +73,11 @@ def first_runs(session: Session, stages: Stages, candidates: list[Candidate]) ->
     session.study = replace(session.study, candidates=everyone)
     if later:
         session.tell(f"with the full runs: {', '.join(later)}, which would have made it late")
+
+
+def more_time(session: Session) -> str:
+    """What to do where there was too little."""
+    return f"give more than --time {session.asked.time}: what is finished is kept"
 
 
 def further_runs(session: Session, stages: Stages, candidates: list[Candidate]) -> None:

@@ -1,6 +1,7 @@
 """What a comparison in a given time has measured and chosen so far, kept in timed.json beside its runs.
 
-The time that it has taken is noted every few seconds in spent.json as well, for the session after a kill.
+The time that it has taken is noted every few seconds in spent.json as well, for the session after a kill. What another
+question in the same folder has left is set aside under a name of its own, for the command that asks it again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.trained import Probe
-from weft.studies.engine.study import read_stored
-from weft.training.config import seconds
+from weft.studies.engine.study import DECIDES, read_stored, spelled
+from weft.training.config import ExecutionConfig, seconds
 
 FILE, SPENT = "timed.json", "spent.json"
 VALIDATION_ROWS = 1000  # that a run is judged by, at most
 TEST_ROWS, MANY_TEST_ROWS, LONG = 2500, 10_000, 3600.0  # likewise; the second where there are so many seconds
 OUTGROWN = 4  # times the time in which there was none to try settings
-USUAL = (VALIDATION_ROWS,), (TEST_ROWS, MANY_TEST_ROWS)
+USUAL = (TEST_ROWS, MANY_TEST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,14 @@ class State:
     """what was planned and what happened, each after so many seconds"""
 
     def save(self, folder: Path) -> None:
+        kept = stored(folder / FILE)
+        if kept.question and not kept.is_of(self.question, self.judged[1]):
+            write_json(set_aside(folder, kept.question, kept.judged[1]), asdict(kept))
         write_json(folder / FILE, asdict(self))
+
+    def is_of(self, question: str, test_rows: int | None) -> bool:
+        """Whether it is of a question, its runs judged by so many rows where that is decided."""
+        return self.question == question and (test_rows is None or self.judged[1] in (None, test_rows))
 
 
 @dataclass(frozen=True)
@@ -98,22 +106,32 @@ class Spent:
 
 
 def question_of(asked: ComparisonConfig, fingerprint: str) -> str:
-    """A digest of the data and of all that was asked but how much of it: with more time or seeds it is the same, and
-    with the usual number of rows that runs are judged by."""
-    same = replace(asked, time=None, seeds=1, jobs=None, on=None, reuse=(), learning_curve=False)
-    limits = same.reading.validation_rows, same.reading.test_rows
-    validation, test = (None if rows in usual else rows for rows, usual in zip(limits, USUAL, strict=True))
-    same = replace(same, reading=replace(same.reading, validation_rows=validation, test_rows=test))
+    """A digest of the data and of all that was asked but how much of it: with more time or seeds it is the same, by
+    another path to the data, and with other flags that change no result."""
+    decides = replace(ExecutionConfig(), **{name: getattr(asked.execution, name) for name in DECIDES})
+    same = replace(asked, source=spelled(asked.source), time=None, seeds=1, on=None, reuse=(), learning_curve=False)
+    validation = None if same.reading.validation_rows == VALIDATION_ROWS else same.reading.validation_rows
+    reading = replace(same.reading, validation_rows=validation, test_rows=None)  # which choose nothing
+    same = replace(same, reading=reading, execution=decides)
     return hashlib.blake2b(f"{same} {fingerprint}".encode(), digest_size=8).hexdigest()
 
 
 def read_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State:
     """What an earlier session kept of the same question; nothing, where there was none or its file is damaged."""
-    found, question = stored(folder), question_of(asked, fingerprint)
-    if found.question != question:
-        return State(question, folds=asked.reading.folds)
-    found = replace(found, spent=max(found.spent, noted(folder, question)))
+    found, reading = kept_state(folder, asked, fingerprint), asked.reading
+    if found is None:
+        question = question_of(asked, fingerprint)
+        return State(question, folds=reading.folds, judged=(reading.validation_rows, reading.test_rows))
+    found = replace(found, spent=max(found.spent, noted(folder, found.question)))
     return replace(found, amount=None, stages=None, chosen={}, adapted=False) if outgrown(found, asked) else found
+
+
+def kept_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State | None:
+    """What is in the folder of a question, whether it was the last that was asked there or not."""
+    question, test_rows = question_of(asked, fingerprint), asked.reading.test_rows
+    others = sorted(folder.glob(set_aside(folder, question, "*").name))
+    kept = (stored(path) for path in (folder / FILE, *others))
+    return next((state for state in kept if state.is_of(question, test_rows)), None)
 
 
 def outgrown(found: State, asked: ComparisonConfig) -> bool:
@@ -133,19 +151,26 @@ def noted(folder: Path, question: str) -> float:
 
 def anew(folder: Path, asked: ComparisonConfig, fingerprint: str) -> str:
     """Why nothing that an earlier session measured and chose counts, as a sentence; empty where it does."""
-    found, folds = stored(folder), asked.reading.folds
-    if not found.question or found.question == question_of(asked, fingerprint):
+    found, folds = stored(folder / FILE), asked.reading.folds
+    if not found.question or kept_state(folder, asked, fingerprint) is not None:
         return ""
     why = "something else was asked here before"
     if folds != found.folds:
         why = f"rows are cut into {folds} folds now" if folds else "rows are no longer cut into folds"
+    elif found.question == question_of(asked, fingerprint):
+        why = f"networks are judged by {asked.reading.test_rows:,} test rows now, no longer by {found.judged[1]:,}"
     return f"{why}: settings are chosen anew, and time counts from now on"
 
 
-def stored(folder: Path) -> State:
+def set_aside(folder: Path, question: str, test_rows: int | str | None) -> Path:
+    """Where the state of a question is while the folder is used for another."""
+    return folder / f"{Path(FILE).stem}-{question}-{test_rows}.json"
+
+
+def stored(path: Path) -> State:
     """What an earlier session kept, whatever it was asked."""
     found = State()
-    if (path := folder / FILE).is_file():
+    if path.is_file():
         with suppress(Damaged):
             found = read_stored(path, State, "it is measured anew")
     return found
@@ -159,8 +184,8 @@ def judged_rows(asked: ComparisonConfig, folder: Path) -> ComparisonConfig:
     if asked.reading.folds is not None:  # which test every row
         return asked
     long = seconds(asked.time or asked.amount or "1s") >= LONG
-    reading, (_, before) = asked.reading, stored(folder).judged
+    reading, (_, before) = asked.reading, stored(folder / FILE).judged
     validation = reading.validation_rows or VALIDATION_ROWS
-    usual = before if before in USUAL[1] else MANY_TEST_ROWS if long else TEST_ROWS
+    usual = before if before in USUAL else MANY_TEST_ROWS if long else TEST_ROWS
     test = reading.test_rows or usual
     return replace(asked, reading=replace(reading, validation_rows=validation, test_rows=test))

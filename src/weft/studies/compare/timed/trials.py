@@ -18,6 +18,8 @@ from weft.studies.compare.timed.state import Setting
 from weft.studies.engine import tasks
 from weft.studies.engine.study import Job, why_missing
 
+READING = 0.25  # of the time that is left may go into reading all images at a larger side
+
 Tried = dict[str, list[tuple[Setting, Job]]]  # by candidate
 
 
@@ -59,9 +61,11 @@ def settings_beside(session: Session, stages: Stages, candidates: list[Candidate
 def read_larger(session: Session, candidates: list[Candidate]) -> None:
     """Read all images once at the side of those that take larger ones: that is no part of the time of a step."""
     sides = {candidate.img_size: candidate for candidate in candidates if candidate.img_size and not candidate.start}
+    within = None if session.asked.time is None else READING * session.clock.left()
     for candidate in sides.values():
+        config = run_config(session.asked, candidate, 0, session.study.facts.rows)
         with suppress(WeftError):  # which timing its steps will say
-            session.pool.first(tasks.look, run_config(session.asked, candidate, 0, session.study.facts.rows))
+            session.pool.first(tasks.look, config, within=within)
 
 
 def run_trials(session: Session, settings: dict[str, list[Setting]], length: float) -> Tried:
