@@ -249,7 +249,7 @@ def draw(records: dict[str, Any]) -> str:
         "# Is the advice worth its time?",
         "",
         "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate of the",
-        "comparison, trained ones on all rows, at every size, rate and image side that may be tried, trained to the end",
+        "comparison, trained ones on all rows, at every size, rate and image side that may be tried, to the end",
         "(twice as long as the full runs of the comparison, from scratch at least 300 steps, and longer while that",
         "raises the validation score by a point or the network is no better than a guess). All settings have one seed,",
         "the best of each candidate (the table says how many) all seeds; the best of these is chosen on the validation",
