@@ -38,7 +38,7 @@ def test_runs_get_longer_while_that_helps_and_the_grid_takes_long_enough(
         "steep": {4.0 * 2**n: 0.1 * n for n in range(5)},
         "stuck": {4.0 * 2**n: 0.005 for n in range(5)},
     }
-    settings = [SimpleNamespace(candidate=SimpleNamespace(name=name), size=name) for name in scores]
+    settings = [SimpleNamespace(candidate=SimpleNamespace(name=name, start=""), size=name) for name in scores]
     seed = lambda setting, seed, length: [(setting.candidate.name, length)]  # noqa: E731
     session: Any = SimpleNamespace(
         state=SimpleNamespace(

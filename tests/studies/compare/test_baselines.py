@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from weft.training import baseline
 from weft.training.baseline import (
@@ -69,6 +70,24 @@ def test_a_few_rows_tell_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch)
     assert 0 < seconds_per_row(source, transform) < 1
     monkeypatch.setattr("weft.training.baseline.best_model", refuse)
     assert seconds_per_row(source, transform) == 0.0, "one class among the rows tells nothing"
+
+
+def test_the_speed_in_use_is_that_of_one_thread_on_decoded_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    threads, found = [], baseline.baseline_speed
+
+    def seen(model: object, featurise: object, raws: np.ndarray, task: str) -> dict[str, float]:
+        threads.append((torch.get_num_threads(), raws.shape, featurise))
+        return found(model, featurise, raws, task)
+
+    monkeypatch.setattr(baseline, "baseline_speed", seen)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        speed = fitted("digits", "hog+logistic", tmp_path)["inference"]
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [(1, (256, 1, 8, 8), hog)] and speed["threads"] == 1
+    assert speed["throughput"] > 1 / speed["latency"], "many at once take less than one by one"
 
 
 def refuse(*arguments: object, **options: object) -> None:

@@ -62,6 +62,18 @@ def test_each_family_is_told_what_more_rows_would_bring():
         steep["sentence"].startswith("vit: 80.0 now; with twice the rows 8")
         and "four times the rows" in steep["sentence"]
     )
+    assert "foretell" not in steep["sentence"]
+
+
+def test_a_curve_whose_points_did_not_foretell_the_last_is_told_with_doubt():
+    shares, scores = (0.1, 0.3, 1.0), (0.40, 0.75, 0.76)
+    near = [
+        {"candidate": "vit", "share": share, "mean": score, "low": score - 0.005, "high": score + 0.005}
+        for share, score in zip(shares, scores, strict=True)
+    ]
+    (told,) = more_rows(near, 1000)
+    assert told["held_out"] is False
+    assert told["sentence"].endswith("probably; but the points before did not foretell the last, so hardly these")
 
 
 def test_a_perfect_score_or_a_single_point_has_no_curve():

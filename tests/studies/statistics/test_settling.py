@@ -83,6 +83,8 @@ def test_minutes_are_those_of_all_candidates_on_all_workers_and_the_command_is_n
     needed = settling(verdicts, candidates, Pace(seconds, workers=2, share=0.8, spent=600.0, asked=True))[0]
     assert needed.seeds is not None and needed.minutes == pytest.approx(needed.seeds * 240 / 60 / 2 / 0.8)
     assert needed.sentence.endswith(f": --seeds {3 + needed.seeds} --time {math.ceil(10 + MARGIN * needed.minutes)}m")
+    curved = settling(verdicts, candidates, Pace(seconds, curve=3, workers=2, share=0.8))[0]
+    assert curved.minutes == pytest.approx(3 * needed.minutes), "a learning curve has runs of its own for every seed"
     needed = settling(verdicts, candidates, Pace(seconds, asked=True))[0]
     assert needed.sentence.endswith(f": --seeds {3 + needed.seeds}")
 
@@ -118,6 +120,10 @@ def test_one_seed_asks_for_five():
     [
         (Pace(asked=True, test_rows=5000), ": --test-rows {rows}"),
         (Pace(asked=True, test_rows=61), ", and the source has 61: --test-rows 61"),
+        (
+            Pace(asked=True, test_rows=5000, spent=610.0),
+            ": --test-rows {rows} --time 11m, or more, trains everything anew",
+        ),
         (Pace(asked=True, test_rows=60), ""),
         (Pace(test_rows=5000), ""),
     ],

@@ -15,14 +15,14 @@ import pytest
 from studies.fabricated import facts, finish, make_study
 from training.encoders import LENGTH, make_encoder
 from training.runs import sentences
-from weft.data.config import TransformConfig
+from weft.data.config import AugmentConfig, TransformConfig
 from weft.errors import WeftError
 from weft.studies.compare import trained
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.progress import unwatched
-from weft.studies.compare.run_configs import run_config, with_fraction
+from weft.studies.compare.run_configs import FINETUNING_RATE, run_config, with_fraction
 from weft.studies.compare.timed import members, plan
 from weft.studies.compare.timed.clock import Clock, Gate
 from weft.studies.compare.timed.full_runs import learning_curve
@@ -30,13 +30,14 @@ from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.members import embedded
 from weft.studies.compare.timed.pace import Pace
 from weft.studies.compare.timed.session import Session
+from weft.studies.compare.timed.sizes import other_settings
 from weft.studies.compare.timed.state import Setting, State
 from weft.studies.compare.trained import HEADS, Probe, heads
 from weft.studies.engine import tasks
 from weft.studies.head_comparison import head_configs
 from weft.studies.results.load import collect
 from weft.studies.results.summary import draw_report
-from weft.training.config import ReadingConfig, RunConfig
+from weft.training.config import OptimisationConfig, ReadingConfig, RunConfig
 from weft.training.finetuning.config import FinetuneConfig
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
@@ -146,6 +147,24 @@ def test_the_plan_has_room_for_embeddings_and_what_stands_on_them(tmp_path: Path
     (images, left), (texts, less), (chosen, same) = found
     assert chosen == 1 and same == pytest.approx(less, abs=1), "the embeddings of more rows take their time, too"
     assert (images, texts) == (1 + 1, 1 + 1 + len(HEADS)) and less == pytest.approx(left - 30, abs=1)
+
+
+def test_images_of_a_fine_tuned_network_are_varied_as_asked_and_its_rates_tried_beside_a_given_one(tmp_path: Path):
+    question = ComparisonConfig(
+        source="photos", augment=AugmentConfig(flip=True), optimisation=OptimisationConfig(opt="adamw", lr=0.01)
+    )
+    tuned = trained.finetuned(PROBE.candidate)
+    config = run_config(question, tuned, 0, 1000, 50)
+    assert config.augment.flip is True and config.optimisation.lr == FINETUNING_RATE
+    assert {setting.lr for setting in other_settings(question, tuned, facts(), 3, None)} > {FINETUNING_RATE / 3}
+    session, told = session_of(tmp_path, modality="image"), list[str]()
+    session.asked, session.tell = question, told.append
+    plan.announce(session, Stages(0.1, 1.0, 1, 2))
+    assert any(line.startswith("  --opt, --lr is of networks from scratch alone") for line in told)
+    session.asked, session.state.probes = replace(question, optimisation=OptimisationConfig(opt="muon")), [PROBE]
+    told.clear()
+    plan.announce(session, Stages(0.1, 1.0, 1, 2))
+    assert not any("from scratch alone" in line for line in told)
 
 
 def test_a_network_on_embeddings_is_trained_as_worked_best(tmp_path: Path):

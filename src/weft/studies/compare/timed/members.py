@@ -28,6 +28,7 @@ LATEST_TIMING = 0.5  # of the time, after which those are ended that are being t
 NARROW_FROM = 300.0  # seconds of a comparison, from which on networks may be trained in a narrower number format
 LEAST_TIMING = 10.0  # seconds that go into it however short the time
 PROBE_SHARE = 0.16  # of the time may go into the features of a trained network, at most
+READERS = 2  # times as much of a trained encoder of texts, as networks stand on what it reads, too
 REFITTED = 2.0  # times the time that probes were fitted for, from which on they are fitted anew
 BACKWARD, FINETUNING_BATCH = 3, 32  # times a forward pass that a step takes, and its examples
 EMBEDDING = 0.25  # of the time that is left may go into the embeddings of a trained network, at most
@@ -37,7 +38,8 @@ MOST_JUDGED, LONG_RUN = 4, 0.05  # times its training, or share of the time, tha
 
 
 def add_probes(session: Session) -> None:
-    """Set trained networks beside the others, each a linear probe with a candidate's share of the time.
+    """Set trained networks beside the others, each a linear probe with a candidate's share of the time; an encoder of
+    texts, on which several candidates stand, has two.
 
     Those that there was no time for are looked for again where there is more of it; where there is twice as much, the
     others are given more rows or larger images.
@@ -46,7 +48,8 @@ def add_probes(session: Session) -> None:
     changed = forget_changed(session)
     if state.probes is None or changed or clock.total > state.total:
         of_each = IN_RUNS * clock.total * session.workers / (len(session.learnt) + 2)
-        within = min(PROBE_SHARE * clock.total, of_each)  # a probe is one run, on one worker
+        shares = READERS if session.study.facts.modality == "text" else 1
+        within = shares * min(PROBE_SHARE * clock.total, of_each)  # a probe is one run, on one worker
         if session.asked.time is None:
             within = seconds(session.asked.amount or "1s") * (session.asked.seeds + 1)
         anew = clock.total >= REFITTED * state.probed
