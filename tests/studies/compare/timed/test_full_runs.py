@@ -329,8 +329,9 @@ def test_larger_images_are_read_before_steps_are_timed(tmp_path: Path, monkeypat
     monkeypatch.setattr(trials, "trial_side", lambda *_: 96)
     monkeypatch.setattr(sizes, "other_sizes", lambda *_: [larger, replace(larger, network={"depth": 1})])
 
-    def first(task: object, config: Any) -> None:
+    def first(task: object, config: Any, within: float) -> None:
         done.append((task, config.transform.img_size))
+        assert within == pytest.approx(900.0 / 4, abs=1.0), "reading them is not to make the end late"
         raise WeftError("an image is damaged")
 
     def each(task: object, arguments: list[Any], within: float) -> list[Any]:
