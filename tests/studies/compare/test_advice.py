@@ -51,9 +51,9 @@ def test_runs_get_longer_while_that_helps_and_the_grid_takes_long_enough(
         clock=SimpleNamespace(total=10.0),
     )
     monkeypatch.setattr(advice, "run", lambda session, jobs: None)
-    assert advice.to_the_end(session, settings, seeds=5, finalists=0) == {"flat": 8.0, "steep": 32.0, "stuck": 32.0}
-    session.clock.total = 60.0
-    assert advice.to_the_end(session, settings, seeds=5, finalists=0) == {"flat": 16.0, "steep": 64.0, "stuck": 64.0}
+    assert advice.to_the_end(session, settings, seeds=5, finalists=0) == {"flat": 8.0, "steep": 16.0, "stuck": 16.0}
+    session.clock.total = 30.0
+    assert advice.to_the_end(session, settings, seeds=5, finalists=0) == {"flat": 16.0, "steep": 32.0, "stuck": 32.0}
 
 
 def test_what_early_advice_costs_stands_in_the_table(advice: ModuleType):
