@@ -6,11 +6,11 @@
 Of several times the longest decides how long the runs of the grid are, which is the same for all. The comparisons of
 all sources come first: these want a quiet machine, while the runs of the grid have a number of steps, not a time.
 
-The full grid trains every candidate of the comparison, trained ones and the baseline on all rows, at every setting
-that it could have chosen (sizes × rates, image sides), to the end: runs of a candidate are twice as long as the full
-runs of the comparison, and as long again while that still raises its validation score by a point, up to eight times.
-All settings have one seed and the best two of each candidate five (`--finalists`, `--seeds`), of which the best is
-chosen, on the validation split; among the candidates the advice is made as that of any comparison, from their test
+The full grid trains every candidate of the comparison but the controls, which are never advised, trained ones and the
+baseline on all rows, at every setting that it could have chosen (sizes × rates, image sides), to the end: runs of a
+candidate are twice as long as the full runs of the comparison, and twice that if it raises its validation score by a
+point. All settings have one seed and the best two of each candidate five (`--finalists`, `--seeds`), of which the best
+is chosen, on the validation split; among the candidates the advice is made as that of any comparison, from their test
 scores. No run of a network from scratch has fewer than 300 steps, and one that is no better than a guess is not yet at
 its end. The grid takes five times T or more: where it would not, all runs are longer. WORK keeps all runs: the same
 command goes on where it was stopped. The record is written after every seed of the grid.
@@ -53,7 +53,7 @@ from weft.training.storage.record import commit
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SEEDS = 5
 FINALISTS = 2  # settings of each candidate that get all seeds; the others have one
-LEAST, MOST = 2, 8  # times the full runs of the comparison that those of the grid take
+LEAST, MOST = 2, 4  # times the full runs of the comparison that those of the grid take
 RISE = 0.01  # of a validation score, below which longer runs are no better: few rows move it by as much
 STEPS = 300  # of a run from scratch, at least
 ABOVE_GUESS = 0.05  # of a score, by which a run has to be better than a guess before it can be at its end
@@ -169,7 +169,7 @@ def whole(candidate: Candidate) -> Candidate:
 
 
 def every_setting(session: Session) -> list[Setting]:
-    """The usual setting of each candidate and all that may be tried beside it."""
+    """The usual setting of each candidate that may be advised, and all that may be tried beside it."""
     stages = session.state.stages
     assert stages is not None
     side = trial_side(session, replace(stages, settings=SETTINGS))
@@ -179,7 +179,7 @@ def every_setting(session: Session) -> list[Setting]:
         if any(candidate.layers and candidate.start == probe.candidate.start for candidate in session.learnt):
             encoder = run_config(session.asked, finetuned(whole(probe.candidate)), 0, session.study.facts.rows)
             session.pool.first(tasks.embed, encoder, session.together * session.pool.threads, len(probes))
-    for candidate in session.learnt:
+    for candidate in (each for each in session.learnt if each.group != "control"):
         others = other_settings(session.asked, candidate, session.study.facts, SETTINGS, side)
         found += [session.usual(candidate), *others]
     for first in range(0, len(found), session.workers):  # the time of the comparison is over: some seconds for each
@@ -249,10 +249,10 @@ def draw(records: dict[str, Any]) -> str:
         "# Is the advice worth its time?",
         "",
         "What `weft compare SOURCE --time T` advises, beside what the full grid advises: every candidate of the",
-        "comparison, trained ones on all rows, at every size, rate and image side that may be tried, to the end",
-        "(twice as long as the full runs of the comparison, from scratch at least 300 steps, and longer while that",
-        "raises the validation score by a point or the network is no better than a guess, up to eight times as long",
-        "as those of the comparison). All settings have one seed,",
+        "comparison but the controls, trained ones on all rows, at every size, rate and image side that may be tried,",
+        "to the end (twice as long as the full runs of the comparison, from scratch at least 300 steps; twice that if",
+        "it raises the validation score by a point or the network is no better than a guess; and as many times longer",
+        "as make it 5 T). All settings have one seed,",
         "the best of each candidate (the table says how many) all seeds; the best of these is chosen on the validation",
         "split, and among the candidates as in any comparison, where test scores decide who is shown to be worse.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",

@@ -55,7 +55,7 @@ def test_who_learnt_from_fewer_rows_is_told_in_table_report_csv_note_and_verdict
 
 
 def test_image_sides_and_cut_texts_stand_beside_the_rows(tmp_path: Path):
-    found = fewer(tmp_path, {"lenet5": 0.5, "hog+logistic": 0.2}, match="time", command="weft compare x.csv --time 5m")
+    found = fewer(tmp_path, {"lenet5": 0.5, "hog+logistic": 0.2}, match="time", spent=300.0)
     own = {"lenet5": {"img_size": 96}, "hog+logistic": {"max_length": 64}}
     candidates = [replace(candidate, **own.get(candidate.name, {})) for candidate in found.candidates]
     summary = summarise(replace(found, candidates=candidates))

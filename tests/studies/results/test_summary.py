@@ -368,18 +368,24 @@ def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "command, flags",
-    [("weft compare x.csv", "--seeds 5 --time 11m"), ("weft compare x.csv --amount 9s", "--seeds 5"), ("weft x", "")],
+    "command, spent, flags",
+    [
+        ("weft compare x.csv", 600.0, "--seeds 5 --time 11m"),
+        ("weft compare x.csv --amount 9s", None, "--seeds 5"),
+        ("weft x", 600.0, ""),
+    ],
 )
-def test_what_would_settle_it_is_told_as_flags_of_the_command(tmp_path: Path, command: str, flags: str):
+def test_what_would_settle_it_is_told_as_flags_of_the_command(
+    tmp_path: Path, command: str, spent: float | None, flags: str
+):
     """Four seeds of two candidates, 3 s each, at half of the time of two workers: 24 s after ten minutes."""
     make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=1, examples=200)
     content = json.loads((tmp_path / "study.json").read_text())
     content |= {
         "match": "time",
         "command": command,
-        "spent": 600.0,
-        "overhead": "50% of 6 s × 2 side by side",
+        "spent": spent,
+        "busy": 0.5,
     }
     (tmp_path / "study.json").write_text(json.dumps(content))
     (needed,) = summarise(collect(tmp_path))["settling"]

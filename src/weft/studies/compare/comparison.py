@@ -82,7 +82,7 @@ def compare(
         prepared = prepare(asked, folder, pool, say, by_time, before)
         asked = prepared.asked
         study = plan_comparison(asked, folder, command, prepared.facts, prepared.candidates)
-        study = replace(study, overhead=before.get("overhead", ""))
+        study = replace(study, overhead=before.get("overhead", ""), busy=before.get("busy"))
         for note in prepared.facts.notes:
             say(note)
         if by_time:
@@ -96,9 +96,9 @@ def compare(
         spent = overhead.sentence(len(pool.workers))
         if spent:
             say(spent)
-            study = replace(study, overhead=spent)
+            study = replace(study, overhead=spent, busy=overhead.busy)
         if study.jobs:
-            study = replace(study, spent=round(session.clock.spent(), 1)) if session else study
+            study = replace(study, spent=session.spent) if session else study
             study.save()
     return study
 
@@ -358,6 +358,7 @@ class Overhead:
         self.folder = folder
         self.started = time.perf_counter() if began is None else began
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
+        self.busy: float | None = None  # share of the workers' time that went into training, once it was told
 
     def sentence(self, workers: int) -> str:
         """The share in words; nothing where no run was trained from beginning to end this time."""
@@ -371,5 +372,5 @@ class Overhead:
             return ""
         beside = f" × {workers} side by side" if workers > 1 else ""
         share, tested = (min(1.0, each / wall / workers) for each in (training, testing))
-        runs = how_many(len(new), "run")
+        self.busy, runs = share, how_many(len(new), "run")
         return f"{share:.0%} of {wall:.0f} s{beside} went into training ({runs}), {tested:.0%} into testing"

@@ -64,6 +64,7 @@ class StoredStudy:
     command: str
     notes: list[str]
     overhead: str
+    busy: float | None = None
     story: list[tuple[float, str]] = field(default_factory=list)
     spent: float | None = None
 
@@ -147,6 +148,8 @@ class Study:
     notes: list[str] = field(default_factory=list)
     overhead: str = ""
     """what its last session took beyond training, as a sentence"""
+    busy: float | None = None
+    """share of the workers' time in that session that went into training"""
     trials: list[Job] = field(default_factory=list)
     """short runs by which the learning rates were chosen"""
     reuse: tuple[str, ...] = ()
@@ -156,7 +159,7 @@ class Study:
     story: list[tuple[float, str]] = field(default_factory=list)
     """what was planned and what happened, each after so many seconds"""
     spent: float | None = None
-    """seconds of all sessions, where the time of the study was given"""
+    """seconds of all sessions, where the time of the whole was given and not that of a run"""
     timings: dict[str, Timing] = field(default_factory=dict)
     """of runs, by their names, on the threads that they will have: these measure nothing themselves; not stored"""
 
@@ -224,6 +227,7 @@ class Study:
             "command": self.command,
             "notes": self.notes,
             "overhead": self.overhead,
+            "busy": self.busy,
             "story": self.story,
             "spent": self.spent,
         }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -45,6 +44,7 @@ from weft.training.config import is_fitted, trained_start
 from weft.training.learnt import remark
 
 UNEQUAL = 1.1  # times as many parameters as the smallest, at which sizes are not called equal
+LEAST_BUSY = 0.01  # share of the time that went into training, by which minutes are told
 POINTS = 200  # of a drawn curve: more than a screen shows
 
 
@@ -151,7 +151,6 @@ def drawn_together(judged: list[JudgedCandidate]) -> list[str]:
 def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Result]) -> Pace:
     """What further seeds take: seconds of a run of each candidate, runs side by side, and the time spent so far."""
     place, study = environment(whole), collection.study
-    share = re.match(r"(\d+)% of", study.get("overhead", ""))
     shares: dict[str, set[float]] = {}
     for result in collection.results:
         shares.setdefault(result.candidate, set()).add(result.share)
@@ -159,8 +158,8 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
         {row["name"]: row["seconds"] or 0.0 for row in rows},
         max(map(len, shares.values()), default=1),
         max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
-        max(int(share[1]), 1) / 100 if share else 1.0,
-        study.get("spent") if in_given_time(study) else None,
+        max(study.get("busy") or 1.0, LEAST_BUSY),
+        study.get("spent"),
         study["command"].startswith("weft compare"),
         study["facts"].get("test_rows", 0),
     )
@@ -168,7 +167,7 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
 
 def in_given_time(study: dict[str, Any]) -> bool:
     """Whether the time of the whole study was given, so that more of it makes more of everything."""
-    return study["match"] == "time" and "--amount" not in study["command"]
+    return study.get("spent") is not None
 
 
 def held_equal(collection: Collection) -> str:

@@ -162,6 +162,11 @@ class Session:
         self.keep()
 
     @property
+    def spent(self) -> float | None:
+        """Seconds of all sessions, where the time of the whole was given."""
+        return None if self.asked.time is None else round(self.clock.spent(), 1)
+
+    @property
     def leads(self) -> bool:
         """Whether its leaderboard tells at least about as much as that of an earlier session."""
         return self.led >= min(self.before, REPLACING)
@@ -170,7 +175,7 @@ class Session:
         """Write the leaderboard down, unless that of an earlier session tells more."""
         if self.leads:
             self.state.led = self.led
-            self.study = replace(self.study, spent=round(self.clock.spent(), 1))
+            self.study = replace(self.study, spent=self.spent)
             self.study.save()
 
     def validation(self, job: Job) -> float:
