@@ -86,7 +86,9 @@ def columns(metric: str, rows: Sequence[Row] = ()) -> list[Column]:
         Column("parameters", "Parameters", False, scaled),
         Column("macs", "Multiply-adds", False, scaled, help="of one forward pass of one example"),
         Column("train_speed", "Training", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core"),
-        Column("speed", "Inference", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second and core, batches of 64"),
+        Column(
+            "speed", "Inference", True, lambda v: f"{scaled(v)}/s", help=f"{unit} a second on one core, many at once"
+        ),
         Column("latency", "Latency", False, duration, help="of one example on one core"),
         Column("memory", "Memory", False, gigabytes, help="peak of the training process"),
         Column("core_seconds", "Compute", False, duration, help=f"core time of {run}"),

@@ -19,7 +19,7 @@ from weft.errors import WeftError
 from weft.report.table import as_csv, as_json, cell_table, show
 from weft.studies.results.load import collect, scores_of
 from weft.studies.results.remarks import in_one_sentence
-from weft.studies.results.summary import called, core_seconds, draw_report, summarise
+from weft.studies.results.summary import called, core_seconds, draw_report, in_tokens, summarise
 from weft.studies.statistics.intervals import mean_of
 from weft.training.config import RunConfig
 from weft.training.learnt import GUESSING
@@ -580,3 +580,13 @@ def test_where_a_speed_is_missing_a_baseline_is_not_the_cheapest_for_its_few_wei
     collected = collect(tmp_path)
     collected.study["match"] = "time"
     assert summarise(collected)["recommendation"].startswith("Use mlp: the cheapest")
+
+
+def test_speeds_of_what_reads_no_tokens_are_told_in_as_many_as_networks_read_of_a_text():
+    network = {"tokens": 20.0, "speed": 100.0, "train_speed": None}
+    baseline = {"tokens": None, "speed": 100.0, "train_speed": 5.0}
+    in_tokens(both := [dict(network), dict(baseline), {"tokens": 40.0, "speed": 1.0, "train_speed": 1.0}])
+    assert [row["speed"] for row in both] == [2000.0, 3000.0, 40.0]
+    assert [row["train_speed"] for row in both] == [None, 150.0, 40.0]
+    in_tokens(alone := [dict(baseline)])
+    assert alone == [baseline], "of images, examples a second"

@@ -86,6 +86,7 @@ def summarise(collection: Collection) -> dict[str, Any]:
         leaderboard_row(candidate, by_candidate[candidate.name], metric) | {"training_rows": learnt.get(candidate.name)}
         for candidate in collection.candidates
     ]
+    in_tokens(rows)
     rows.sort(key=lambda row: -(row["score"] if row["score"] is not None else -math.inf))
     verdicts = answer(judged, unit, held_equal(collection))
     curve = learning(collection, metric)
@@ -279,7 +280,7 @@ def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) ->
         "waiting": sum(r.waiting for r in results),
         "commands": [command_of(record) for result in done for record in runs_of(result.record)],
         **dict.fromkeys(NUMBERS),
-        **dict.fromkeys(("score", "low", "high", "lr", "folds")),
+        **dict.fromkeys(("score", "low", "high", "lr", "folds", "tokens")),
     }
     if not done:
         return found
@@ -291,12 +292,18 @@ def leaderboard_row(candidate: Candidate, results: list[Result], metric: str) ->
         found[own] = mean([(result.record or {})["metrics"].get(own) for result in done])
     found["lr"] = (done[0].record or {}).get("plan", {}).get("lr")
     inference = next((i for r in done if (i := inference_of(r)) is not None), None)
-    tokens = inference.tokens if inference is not None else None
-    found["tokens"] = tokens is not None
-    found["train_speed"] = found["train_speed"] and found["train_speed"] * (tokens or 1.0)
     if inference is not None:
-        found |= {"speed": inference.throughput * (tokens or 1.0), "latency": inference.latency}
+        found |= {"speed": inference.throughput, "latency": inference.latency, "tokens": inference.tokens}
     return found
+
+
+def in_tokens(rows: list[dict[str, Any]]) -> None:
+    """Tell speeds in tokens a second where texts were read: those of what reads no tokens in as many as the networks
+    read of a text in the mean."""
+    known = [row["tokens"] for row in rows if row["tokens"]]
+    for row in rows:
+        for name in ("train_speed", "speed") if known else ():
+            row[name] = row[name] and row[name] * (row["tokens"] or sum(known) / len(known))
 
 
 def core_seconds(record: dict[str, Any]) -> float:
