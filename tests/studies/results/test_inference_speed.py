@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from weft.studies.results import inference_speed
 
@@ -21,3 +22,16 @@ def test_a_call_that_takes_long_is_timed_once(
     monkeypatch.setattr(inference_speed, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     assert inference_speed.median_seconds(action, 5) == pytest.approx(each if calls > 1 else warming)
     assert now[1] == calls
+
+
+def test_texts_of_like_lengths_are_read_together_with_the_padding_that_they_need() -> None:
+    lengths = [3, 40, 7, 33, 64, 1]
+    mask = torch.arange(64) < torch.tensor(lengths)[:, None]
+    ids = torch.arange(6)[:, None] * mask
+    parts = list(inference_speed.of_like_lengths({"x": ids, "mask": mask, "target": torch.arange(6)}, 64))
+    assert len(parts) > 1 and sorted(int(row) for part in parts for row in part["target"]) == list(range(6))
+    for part in parts:
+        assert part["x"].shape == part["mask"].shape and int(part["mask"].sum()) == sum(
+            lengths[int(row)] for row in part["target"]
+        ), "no token is cut away"
+    assert parts[0]["x"].shape[1] < 64

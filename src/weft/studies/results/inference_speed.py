@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from weft.disk import Damaged, write_json
 from weft.studies.engine.study import read_stored
 
 FILE = "inference.json"
+IMAGES, TEXTS = 64, 256  # of a batch; texts are cut into parts of like lengths
 LONG = 1.0  # seconds of a call beside which warming up is nothing
 
 
@@ -38,7 +40,8 @@ def read_inference(folder: Path) -> Inference | None:
 
 
 def measure_inference(path: Path) -> Inference:
-    """Examples a second on one thread in batches of 64, seconds for one, tokens of a text; kept in the folder."""
+    """Examples a second on one thread in batches of 64, or texts of like lengths together, as they are in use; seconds
+    for one, tokens of a text; kept in the folder."""
     import torch
 
     from weft.data.batch.loader import batches
@@ -57,19 +60,35 @@ def measure_inference(path: Path) -> Inference:
     torch.set_num_threads(1)
     inputs = open_inputs(config, path, (source, transform))
     transform = inputs.transform
-    batch = batches(source, "test", 64, transform=transform)[0]  # ids also where a frozen encoder stands below
-    batch_inputs = dict(batch.inputs)
-    one = {name: value[:1] for name, value in batch.inputs.items()}
+    texts = isinstance(transform, TextTransform)
+    batch = batches(source, "test", TEXTS if texts else IMAGES, transform=transform)[0]  # ids also for an encoder below
+    together = list(of_like_lengths(batch.inputs, transform.max_length)) if texts else [dict(batch.inputs)]
+    one = {name: value[:1] for name, value in together[len(together) // 2].items()}
+
+    def every() -> None:
+        for part in together:
+            network(**part)
+
     with torch.no_grad():
-        seconds = median_seconds(lambda: network(**batch_inputs), 5)
+        seconds = median_seconds(every, 5)
         latency = median_seconds(lambda: network(**one), 20)
     found = Inference(
-        throughput=len(batch_inputs["x"]) / seconds,
+        throughput=len(batch.inputs["x"]) / seconds,
         latency=latency,
-        tokens=mean_tokens(inputs.batches("train")) if isinstance(transform, TextTransform) else None,
+        tokens=mean_tokens(inputs.batches("train")) if texts else None,
     )
     found.save(path)
     return found
+
+
+def of_like_lengths(inputs: Mapping[str, Any], longest: int) -> Iterator[dict[str, Any]]:
+    """A batch of texts as parts of like lengths, with no more padding than these need."""
+    from weft.data.batch.token_batches import bucket
+
+    whole, widths = inputs["x"].shape[1], [bucket(int(count), longest) for count in inputs["mask"].sum(1)]
+    for width in sorted(set(widths)):
+        rows = [row for row, each in enumerate(widths) if each == width]
+        yield {name: x[rows, :width] if x.shape[1:2] == (whole,) else x[rows] for name, x in inputs.items()}
 
 
 def median_seconds(action: Any, repeats: int) -> float:
