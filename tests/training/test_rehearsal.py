@@ -198,6 +198,28 @@ def test_steps_are_timed_in_another_process_and_nothing_is_left_in_the_folder(tm
 
 
 @pytest.mark.parametrize(
+    ("precision", "compiled", "ratio"), [("bf16", False, 0.5), ("bf16", True, 0.8), ("float32", True, 0.7)]
+)
+def test_a_form_is_timed_against_the_steps_that_it_would_replace(
+    precision: Any, compiled: bool, ratio: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiled step in bf16 replaces an eager one in bf16: against float32 the gain of the format counted twice."""
+    core = SimpleNamespace(_compiled_call_impl=None, compile=lambda: setattr(core, "_compiled_call_impl", "compiled"))
+    run = SimpleNamespace(core=core)
+    took = {("float32", False): 10.0, ("bf16", False): 5.0, ("float32", True): 7.0, ("bf16", True): 4.0}
+
+    def mean_step(run: Any, precision: str, steps: int, skipped: int) -> float:
+        return took[precision, run.core._compiled_call_impl is not None]
+
+    monkeypatch.setattr(rehearsal, "rehearsed", lambda *_: run)
+    monkeypatch.setattr(rehearsal, "first_loss", lambda *_: 1.0)
+    monkeypatch.setattr(probe, "mean_step", mean_step)
+    monkeypatch.setattr(probe, "evaluate_once", lambda *_: None)
+    answer = rehearsal.step_answer(tmp_path, precision, compiled, "cpu", 1)
+    assert answer.works and answer.ratio == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
     ("ratios", "best"),
     [
         ({"bf16": 0.5, "fp16": 0.4}, "fp16"),

@@ -44,7 +44,7 @@ LIMITS = {"format": 60.0, "eager": 300.0, "compiled": 900.0}  # seconds that a c
 TOLERANCE = {"float32": 1e-3, "bf16": 0.05, "fp16": 0.05}  # relative: formats have 8 and 11 bits of fraction
 PREFIX = "tried-"  # of the files in the cache
 LONGEST = 1 << 20  # bytes of such a file
-WAY = 4  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
+WAY = 5  # of trying: one more whenever a trial looks closer, so that answers of before are asked for again
 KERNELS = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")  # in the environment, bound instructions
 STRIDES = "strides"  # the word for networks that have convolutions with a stride
 TIMES = 8  # that memory is asked for what was left in it, where it cannot be spoilt: once in forty nothing showed
@@ -52,7 +52,8 @@ TIMES = 8  # that memory is asked for what was left in it, where it cannot be sp
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Answer:
-    """How a trial ended. `ratio` is the time of a step (or product) in this form to that in eager float32."""
+    """How a trial ended. `ratio` is the time of a product or an eager step in a format to that in float32, and of a
+    compiled step to that of an eager one in the same format."""
 
     works: bool
     ratio: float = 1.0
@@ -288,7 +289,8 @@ def timed(action: Any) -> float:
 
 
 def step_answer(folder: Path, precision: Precision, compiled: bool, device: str, threads: int) -> Answer:
-    """Time steps of the run in eager float32 and in the other form by turns, and compare the first loss of both."""
+    """Time steps of the run in the other form by turns with those that it would replace, eager ones in float32 or, for
+    a compiled form, in its own format; and compare its first loss with that of eager float32."""
     from weft.training.run import probe
 
     run = rehearsed(folder, device, threads)
@@ -300,11 +302,11 @@ def step_answer(folder: Path, precision: Precision, compiled: bool, device: str,
     error = abs(after - before) / max(abs(before), 1e-6)
     if not error < TOLERANCE[precision]:
         return Answer(False, why=f"its loss is {after:.4g} where that of eager float32 is {before:.4g}")
-    form = run.core._compiled_call_impl
+    form, replaced = run.core._compiled_call_impl, precision if compiled else "float32"
     ratios = []
     for _ in range(ROUNDS):  # a moment's disturbance then meets both
         run.core._compiled_call_impl = None
-        plain = probe.mean_step(run, "float32", STEPS, skipped=1)
+        plain = probe.mean_step(run, replaced, STEPS, skipped=1)
         run.core._compiled_call_impl = form
         ratios.append(probe.mean_step(run, precision, STEPS, skipped=1) / plain)
     return Answer(True, ratio=statistics.median(ratios), first=first)
