@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +27,7 @@ from weft.studies.compare.timed.clock import Clock
 from weft.studies.compare.timed.session import Finish, Session
 from weft.studies.compare.timed.sizes import fitting_amount, looking_limit, require_time_to_decode, with_small_images
 from weft.studies.compare.timed.stages import run_stages
-from weft.studies.compare.timed.state import anew, judged_rows, read_state
+from weft.studies.compare.timed.state import State, anew, judged_rows, kept_state, read_state
 from weft.studies.compare.trained import trained_here
 from weft.studies.engine import tasks
 from weft.studies.engine.folder_lock import driving
@@ -121,6 +122,8 @@ class Prepared:
     """px of photographs that were made small"""
     facts: Facts
     candidates: list[Candidate]
+    rows_given: bool
+    """whether the test rows that runs are judged by were asked for"""
 
 
 def prepare(
@@ -130,6 +133,7 @@ def prepare(
 
     `before` is what study.json says of an earlier session in the folder.
     """
+    rows_given = asked.reading.test_rows is not None
     asked = judged_rows(asked, folder) if by_time else asked
     own = asked.transform
     asked, side = with_small_images(asked, pool, say) if by_time else (asked, None)
@@ -137,7 +141,7 @@ def prepare(
         require_time_to_decode(asked, pool)
     config, limit = run_config(asked, None, 0, 1), looking_limit(asked)
     facts: Facts = pool.everyone(tasks.look, config, within=limit)  # so that none waits when runs begin
-    if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts)):
+    if by_time and (folds := None if trained_here(asked, facts) else fitting_folds(asked, facts, folder)):
         asked, facts = folded(asked, facts, folds, pool, say)
     require_same_source(before, facts, folder, say)
     asked, notes = with_batch(asked, facts.rows, largest_batch(facts, by_time)), list(facts.notes)
@@ -150,7 +154,7 @@ def prepare(
     # Sizes are those of networks, and torch is there.
     candidates, left_out = pool.first(tasks.candidates, *wanted, within=limit)
     notes += left_out
-    return Prepared(asked, replace(asked, transform=own), side, replace(facts, notes=notes), candidates)
+    return Prepared(asked, replace(asked, transform=own), side, replace(facts, notes=notes), candidates, rows_given)
 
 
 def session_of(
@@ -166,17 +170,29 @@ def session_of(
     asked, trained, side = prepared.asked, prepared.of_trained, prepared.natural_side
     state = read_state(study.folder, asked, prepared.facts.fingerprint)
     state.judged = asked.reading.validation_rows, asked.reading.test_rows
+    state.rows_given = prepared.rows_given
     clock = Clock(seconds(asked.time or "1d"), state.spent, started)
-    study = replace(study, jobs=[], story=state.story)
-    return Session(asked, trained, side, study, pool, state, clock, say, watch, finish, state.led)
+    study = replace(study, jobs=[], story=state.story, question=f"{state.question}-{state.judged[1]}")
+    return Session(asked, trained, side, study, pool, state, clock, say, watch, finish, leaderboard_of(study, state))
 
 
-def fitting_folds(asked: ComparisonConfig, facts: Facts) -> int | None:
-    """Folds of cross-validation for a small set without a test split, where there is time for them: one held-out part
-    of it would tell little."""
+def leaderboard_of(study: Study, state: State) -> int:
+    """Seeds of the leaderboard in study.json, none where it answers another question."""
+    with suppress(Damaged):
+        there = (read_study(study.folder) or {}).get("question")
+        return state.led if there in (None, study.question) else 0
+    return 0
+
+
+def fitting_folds(asked: ComparisonConfig, facts: Facts, folder: Path) -> int | None:
+    """Folds of cross-validation for a small set without a test split, where there is time for them, or was before in
+    the folder: one held-out part of it would tell little."""
     small = facts.rows < FEW_ROWS * (1 - asked.reading.test_fraction) * (1 - asked.reading.val_fraction)
+    if asked.reading.folds is not None or not facts.held_out or not small:
+        return None
     timely = asked.time is None or seconds(asked.time) >= FOLDS_FROM
-    return FOLDS if facts.held_out and small and timely and asked.reading.folds is None else None
+    cut = replace(asked, reading=replace(asked.reading, folds=FOLDS))
+    return FOLDS if timely or kept_state(folder, cut, facts.fingerprint) is not None else None
 
 
 def folded(asked: ComparisonConfig, facts: Facts, folds: int, pool: Pool, say: Say) -> tuple[ComparisonConfig, Facts]:

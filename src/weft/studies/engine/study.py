@@ -67,6 +67,7 @@ class StoredStudy:
     busy: float | None = None
     story: list[tuple[float, str]] = field(default_factory=list)
     spent: float | None = None
+    question: str | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,8 @@ class Study:
     """what was planned and what happened, each after so many seconds"""
     spent: float | None = None
     """seconds of all sessions, where the time of the whole was given and not that of a run"""
+    question: str | None = None
+    """which of several that may be asked in a folder it answers"""
     timings: dict[str, Timing] = field(default_factory=dict)
     """of runs, by their names, on the threads that they will have: these measure nothing themselves; not stored"""
 
@@ -186,6 +189,10 @@ class Study:
     def finished(self, job: Job) -> bool:
         """Whether the run has ended well."""
         return (self.run_folder(job).record() or {}).get("status") == "finished"
+
+    def ended(self, job: Job) -> bool:
+        """Whether the run is done, or its process died."""
+        return self.done(job) or self.failure(job).is_file()
 
     def known_plan(self, job: Job, threads: int) -> Plan | Timing | None:
         """The plan of a run that differs by its seed alone, so that one probe serves all seeds; or what was timed of
@@ -230,6 +237,7 @@ class Study:
             "busy": self.busy,
             "story": self.story,
             "spent": self.spent,
+            "question": self.question,
         }
         write_json(self.folder / "study.json", content)
 

@@ -234,11 +234,7 @@ def test_seeds_of_before_are_on_the_leaderboard_before_anything_new_is_run(
 
 
 def test_seeds_that_are_whole_are_shown_though_one_before_them_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    session = under_way(900.0, 1.0, tmp_path)
-    two = replace(session.learnt[0], name="vit")
-    session.learnt = [session.learnt[0], two]
-    session.state.chosen = {"mlp": session.usual(session.learnt[0]), "vit": Setting(two, 0.003)}
-    session.state.paces[session.state.chosen["vit"].size] = session.state.paces[session.state.chosen["mlp"].size]
+    session = two_networks(900.0, tmp_path)
 
     def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
         slow = [job for job in jobs if (job.seed, job.candidate) == (1, "vit")]
@@ -300,6 +296,76 @@ def test_once_there_is_no_time_for_a_candidate_the_others_go_on(tmp_path: Path, 
     stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
     there = sorted((job.candidate, job.seed) for job in session.study.jobs)
     assert there == [("mlp", 0), ("mlp", 1), ("mlp", 2), ("mlp", 3), ("vit", 0)]
+
+
+def two_networks(left: float, folder: Path) -> Session:
+    """A comparison of two networks whose settings were chosen, with so many seconds left."""
+    session = under_way(left, 1.0, folder)
+    two = replace(session.learnt[0], name="vit")
+    session.learnt = [session.learnt[0], two]
+    session.state.chosen = {"mlp": session.usual(session.learnt[0]), "vit": Setting(two, 0.003)}
+    session.state.paces[session.state.chosen["vit"].size] = session.state.paces[session.state.chosen["mlp"].size]
+    return session
+
+
+def seeds_there(session: Session) -> list[tuple[str, int]]:
+    return sorted((job.candidate, job.seed) for job in session.study.jobs)
+
+
+def test_where_time_is_up_all_seeds_of_before_are_shown_also_unequal_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The same command again shows what there is: it had dropped the seeds beyond the first that a candidate lacks."""
+    session = two_networks(-5.0, tmp_path)
+    for name, seeds in {"mlp": range(4), "vit": range(1)}.items():
+        for seed in seeds:
+            finish(session.study, session.runs.seed(session.state.chosen[name], seed, 1.0)[0], 0.8)
+    monkeypatch.setattr(Session, "run", lambda session, jobs, *_: [j for j in jobs if not session.study.done(j)])
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
+    assert seeds_there(session) == [("mlp", 0), ("mlp", 1), ("mlp", 2), ("mlp", 3), ("vit", 0)]
+
+
+def test_a_leaderboard_has_as_many_seeds_as_most_of_its_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A further seed of one candidate alone must not take the place of five seeds of all."""
+    session = two_networks(900.0, tmp_path)
+    three = replace(session.learnt[0], name="gmlp")
+    session.learnt.append(three)
+    session.state.chosen["gmlp"] = Setting(three, 0.003)
+    session.before = 5
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        late = [job for job in jobs if job.seed and job.candidate != "mlp"]
+        ending(session, [job for job in jobs if job not in late], stage, gate)
+        return late
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 3)
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
+    assert [seed for name, seed in seeds_there(session) if name == "mlp"] == [0, 1, 2]
+    assert session.led == 1 and not session.leads
+
+
+def test_seeds_are_shown_though_the_runs_of_one_candidate_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    session, shown = two_networks(900.0, tmp_path), list[int]()
+
+    def run(session: Session, jobs: list[Job], stage: str, gate: Gate | None = None) -> list[Job]:
+        for job in jobs:
+            if job.candidate == "vit" and job.seed:
+                session.study.record_failure(job, "its process died")
+            else:
+                ending(session, [job], stage, gate)
+            shown.append(max(each.seed for each in session.study.jobs) if session.study.jobs else -1)
+        return []
+
+    monkeypatch.setattr(stage, "MOST_SEEDS", 4)
+    monkeypatch.setattr(stage, "at_once", lambda board, first, most: {s: board.jobs_of(s) for s in range(first, most)})
+    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "show_so_far", lambda session, beside_runs=False: None)
+    stage.full_runs(session, Stages(0.25, 1.0, 1, 3))
+    assert 2 in shown, "seeds that have ended are there before all of them have"
+    assert seeds_there(session) == [(name, seed) for name in ("mlp", "vit") for seed in range(4)]
 
 
 @pytest.mark.parametrize("first", [0.0625, 4.0])
@@ -396,7 +462,7 @@ def test_a_candidate_whose_steps_cannot_be_timed_does_not_stop_the_others():
     slow, dead = Candidate("mlp", "mlp", "mlp", count={"macs": 1000}), Candidate("vit", "vit", "attention")
 
     def first(task: object, config: Any, threads: int, within: float) -> float:
-        assert within == 450, "half of the time"
+        assert 449 < within <= 450, "half of the time, for all tries together"
         if config.model == "vit":
             raise WorkFailed("timing a step failed: its process died")
         return 0.5

@@ -17,7 +17,7 @@ from studies.compare.timed.midway import FAST, under_way
 from studies.fabricated import asked, facts, finish, make_study
 from weft.errors import WeftError
 from weft.studies.compare.candidates import Candidate
-from weft.studies.compare.comparison import compare, folded
+from weft.studies.compare.comparison import compare, folded, leaderboard_of
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import full_runs, layout, members, plan
 from weft.studies.compare.timed import session as session_module
@@ -25,7 +25,17 @@ from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.plan import adapted, laid_out, planned, shortened
 from weft.studies.compare.timed.session import Session
-from weft.studies.compare.timed.state import FILE, SPENT, Setting, State, anew, judged_rows, question_of, read_state
+from weft.studies.compare.timed.state import (
+    FILE,
+    SPENT,
+    Setting,
+    Spent,
+    State,
+    anew,
+    judged_rows,
+    question_of,
+    read_state,
+)
 from weft.studies.compare.trained import Probe
 from weft.studies.engine.study import Job, Study
 from weft.studies.results.load import collect
@@ -254,6 +264,39 @@ def test_more_test_rows_of_a_usual_number_begin_anew_too(tmp_path: Path):
     State(question_of(usual, "f"), spent=900.0, judged=(1000, 2500)).save(tmp_path)
     more = replace(usual, reading=replace(usual.reading, test_rows=10_000))
     assert read_state(tmp_path, more, "f").spent == 0.0 and "by 10,000 test rows now" in anew(tmp_path, more, "f")
+
+
+def test_time_is_counted_for_the_question_that_it_was_spent_on(tmp_path: Path):
+    usual = judged_rows(ComparisonConfig(source="photos", time="15m"), tmp_path)
+    more = replace(usual, reading=replace(usual.reading, test_rows=4200))
+    question = question_of(usual, "f")
+    State(question, spent=700.0, judged=(1000, 2500)).save(tmp_path)
+    Spent(question, 900.0, 2500).save(tmp_path)
+    assert (read_state(tmp_path, usual, "f").spent, read_state(tmp_path, more, "f").spent) == (900.0, 0.0)
+    State(question, judged=(1000, 4200), rows_given=True).save(tmp_path)  # which sets the other aside
+    Spent(question, 3600.0, 4200).save(tmp_path)
+    assert (read_state(tmp_path, usual, "f").spent, read_state(tmp_path, more, "f").spent) == (900.0, 3600.0)
+
+
+def test_usual_numbers_of_test_rows_that_were_given_do_not_stick_either(tmp_path: Path):
+    usual = ComparisonConfig(source="photos", time="15m")
+    for given, expected in ((True, 2500), (False, 10_000)):
+        State("q", judged=(1000, 10_000), rows_given=given).save(tmp_path)
+        assert judged_rows(usual, tmp_path).reading.test_rows == expected
+
+
+def test_the_leaderboard_of_another_question_does_not_stay(tmp_path: Path):
+    """With more time the first question had shown what the second one had left."""
+    state = State("first", led=3, judged=(1000, 2500))
+    study = replace(make_study(tmp_path, {"mlp": 0.9}, seeds=1), question="first-2500")
+    study.save()
+    assert leaderboard_of(study, state) == 3
+    replace(study, question="second-2500").save()
+    assert leaderboard_of(study, state) == 0
+    replace(study, question=None).save()  # as before questions were kept
+    assert leaderboard_of(study, state) == 3
+    (tmp_path / "study.json").write_text("{")
+    assert leaderboard_of(study, state) == 0
 
 
 def test_a_question_is_the_same_by_another_path_to_the_data_and_with_flags_that_change_no_result(

@@ -543,14 +543,22 @@ def test_a_trained_network_is_probed_and_fine_tuned_beside_the_others(tmp_path: 
 # ---- cross-validation of small sets
 
 
-def test_small_sets_without_a_test_split_are_cross_validated_where_there_is_time():
+def test_small_sets_without_a_test_split_are_cross_validated_where_there_is_time(tmp_path: Path):
     small = replace(facts(), rows=200, held_out=True)
     question = ComparisonConfig(source="photos", time="15m")
-    assert fitting_folds(question, small) == 5
-    assert fitting_folds(question, replace(small, rows=5000)) is None
-    assert fitting_folds(question, replace(small, held_out=False)) is None
-    assert fitting_folds(replace(question, time="30s"), small) is None
-    assert fitting_folds(replace(question, reading=ReadingConfig(folds=3)), small) is None
+    assert fitting_folds(question, small, tmp_path) == 5
+    assert fitting_folds(question, replace(small, rows=5000), tmp_path) is None
+    assert fitting_folds(question, replace(small, held_out=False), tmp_path) is None
+    assert fitting_folds(replace(question, time="30s"), small, tmp_path) is None
+    assert fitting_folds(replace(question, reading=ReadingConfig(folds=3)), small, tmp_path) is None
+
+
+def test_less_time_shows_the_cross_validation_that_is_there(tmp_path: Path):
+    small, question = replace(facts(), rows=200, held_out=True), ComparisonConfig(source="photos", time="15m")
+    cut = replace(question, reading=replace(question.reading, folds=5))
+    State(question_of(cut, small.fingerprint), folds=5).save(tmp_path)
+    assert fitting_folds(replace(question, time="30s"), small, tmp_path) == 5
+    assert fitting_folds(replace(question, time="30s", models="mlp"), small, tmp_path) is None
 
 
 def test_every_row_is_answered_once_a_repetition(tmp_path: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from statistics import median
+from statistics import median, median_low
 
 from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.run_configs import SHARES
@@ -42,6 +42,8 @@ def full_runs(session: Session, stages: Stages) -> None:
         if session.asked.learning_curve:
             board.add_curve(range(seed, max(jobs) + 1))
         seed = max(jobs) + 1
+    rest = board.begun(range(seed, most))
+    board.end(rest, [job for several in rest.values() for job in several if not session.study.done(job)], fresh=False)
 
 
 def at_once(board: Board, first: int, most: int) -> dict[int, list[Job]]:
@@ -81,6 +83,17 @@ class Board:
     full: bool = False
     """whether there is no time for more"""
 
+    @property
+    def seeds(self) -> int:
+        """That most of its candidates have."""
+        seeds = [{job.seed for job in self.done if job.candidate == name} for name in self.chosen]
+        return median_low(map(len, seeds or [set()]))
+
+    def begun(self, seeds: range) -> dict[int, list[Job]]:
+        """The runs of those seeds that some candidates have: an earlier session had time for these."""
+        found = {seed: self.jobs_of(seed) for seed in seeds}
+        return {seed: jobs for seed, jobs in found.items() if any(map(self.session.study.done, jobs))}
+
     def jobs_of(self, seed: int) -> list[Job]:
         settings = in_order(self.session, self.chosen, seed)
         return [job for setting in settings for job in self.session.runs.seed(setting, seed, self.stages.full)]
@@ -118,13 +131,13 @@ class Board:
             self.full = True
         elif all(self.session.study.done(job) for job in jobs):
             self.session.tell(f"seed {seed}: a full run of every candidate is there")
-        self.session.lead(self.done + joined(self.fixed) + self.parts, self.stages.full, len(self.told))
+        self.session.lead(self.done + joined(self.fixed) + self.parts, self.stages.full, self.seeds)
         self.session.save()
 
     def take_in(self, jobs: dict[int, list[Job]]) -> list[int]:
-        """Put on it the seeds whose runs are all there; which they are."""
-        study = self.session.study
-        found = [s for s, several in jobs.items() if s not in self.told and all(study.done(job) for job in several)]
+        """Put on it the seeds whose runs have all ended, those that failed as well; which they are."""
+        ended = self.session.study.ended
+        found = [s for s, several in jobs.items() if s not in self.told and all(ended(job) for job in several)]
         for seed in found:
             self.add(seed, jobs[seed])
         return found

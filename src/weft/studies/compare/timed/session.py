@@ -224,7 +224,7 @@ class Session:
         def note() -> None:
             while not ended.wait(NOTED):
                 with suppress(OSError, WeftError):  # what is kept after each round tells it too
-                    Spent(self.state.question, self.clock.spent()).save(self.study.folder)
+                    Spent(self.state.question, self.clock.spent(), self.state.judged[1]).save(self.study.folder)
 
         noting = threading.Thread(target=note, daemon=True)
         noting.start()

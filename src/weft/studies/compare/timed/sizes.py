@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,12 +103,16 @@ def made_with(asked: ComparisonConfig, facts: Facts, budget: float) -> list[Cand
 
 
 def speed_of(asked: ComparisonConfig, candidates: list[Candidate], rows: int, pool: Pool) -> float:
-    """Multiply-adds a second of the last candidate whose steps can be timed; others may die of it, or lack memory."""
+    """Multiply-adds a second of the last candidate whose steps can be timed; others may die of it, or lack memory. All
+    tries together have the time of a question about the data."""
     trouble: list[WeftError] = []
+    until = time.perf_counter() + (looking_limit(asked) or math.inf)
     for candidate in reversed(candidates):
-        config = run_config(asked, candidate, 0, rows)
+        config, left = run_config(asked, candidate, 0, rows), until - time.perf_counter()
+        if left < 0:
+            break
         try:
-            step = pool.first(tasks.step_seconds, config, pool.threads, within=looking_limit(asked))
+            step = pool.first(tasks.step_seconds, config, pool.threads, within=left if left < math.inf else None)
         except WeftError as error:
             trouble.append(error)
             continue

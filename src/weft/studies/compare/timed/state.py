@@ -77,6 +77,8 @@ class State:
     """seeds of the leaderboard in study.json, none while its runs are the first short ones"""
     judged: tuple[int | None, int | None] = (None, None)
     """validation and test rows that runs are judged by, at most"""
+    rows_given: bool = False
+    """whether the test rows were asked for"""
     tried: list[tuple[Setting, float]] = field(default_factory=list)
     """settings that were tried, and the lengths of these trials"""
     notes: list[str] = field(default_factory=list)
@@ -86,7 +88,8 @@ class State:
     def save(self, folder: Path) -> None:
         kept = stored(folder / FILE)
         if kept.question and not kept.is_of(self.question, self.judged[1]):
-            write_json(set_aside(folder, kept.question, kept.judged[1]), asdict(kept))
+            spent = max(kept.spent, noted(folder, kept))
+            write_json(set_aside(folder, kept.question, kept.judged[1]), asdict(replace(kept, spent=spent)))
         write_json(folder / FILE, asdict(self))
 
     def is_of(self, question: str, test_rows: int | None) -> bool:
@@ -96,10 +99,11 @@ class State:
 
 @dataclass(frozen=True)
 class Spent:
-    """The shape of spent.json: seconds of all sessions on a question."""
+    """The shape of spent.json: seconds of all sessions on a question, of which these are the test rows."""
 
     question: str
     seconds: float
+    test_rows: int | None = None
 
     def save(self, folder: Path) -> None:
         write_json(folder / SPENT, asdict(self))
@@ -122,7 +126,7 @@ def read_state(folder: Path, asked: ComparisonConfig, fingerprint: str) -> State
     if found is None:
         question = question_of(asked, fingerprint)
         return State(question, folds=reading.folds, judged=(reading.validation_rows, reading.test_rows))
-    found = replace(found, spent=max(found.spent, noted(folder, found.question)))
+    found = replace(found, spent=max(found.spent, noted(folder, found)))
     return replace(found, amount=None, stages=None, chosen={}, adapted=False) if outgrown(found, asked) else found
 
 
@@ -141,11 +145,11 @@ def outgrown(found: State, asked: ComparisonConfig) -> bool:
     return untried and asked.time is not None and seconds(asked.time) >= OUTGROWN * found.total
 
 
-def noted(folder: Path, question: str) -> float:
-    """Seconds that were spent on a question, as they were noted last."""
+def noted(folder: Path, state: State) -> float:
+    """Seconds that were spent on the question of a state, as they were noted last."""
     with suppress(Damaged):
         found = read_stored(folder / SPENT, Spent, "")
-        return found.seconds if found.question == question else 0.0
+        return found.seconds if state.is_of(found.question, found.test_rows) else 0.0
     return 0.0
 
 
@@ -184,8 +188,8 @@ def judged_rows(asked: ComparisonConfig, folder: Path) -> ComparisonConfig:
     if asked.reading.folds is not None:  # which test every row
         return asked
     long = seconds(asked.time or asked.amount or "1s") >= LONG
-    reading, (_, before) = asked.reading, stored(folder / FILE).judged
-    validation = reading.validation_rows or VALIDATION_ROWS
-    usual = before if before in USUAL else MANY_TEST_ROWS if long else TEST_ROWS
+    reading, found = asked.reading, stored(folder / FILE)
+    validation, before = reading.validation_rows or VALIDATION_ROWS, found.judged[1]
+    usual = before if before in USUAL and not found.rows_given else MANY_TEST_ROWS if long else TEST_ROWS
     test = reading.test_rows or usual
     return replace(asked, reading=replace(reading, validation_rows=validation, test_rows=test))
