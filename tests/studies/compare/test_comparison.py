@@ -63,6 +63,7 @@ def test_seeds_share_their_probe_and_the_overhead_is_told(finished: Path):
     plans = [RunFolder(r.path).plan() for r in collect(finished).results if r.candidate == "mlp"]
     assert len(plans) == 2 and plans[0] == plans[1] is not None
     assert any("went into training" in note for note in draw_report(finished)["notes"])
+    assert 0 < (collect(finished).busy or 0) < 1, "by which minutes of further seeds are told"
 
 
 def test_the_command_of_a_row_repeats_its_run(finished: Path, tmp_path: Path):

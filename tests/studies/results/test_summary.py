@@ -17,6 +17,8 @@ from studies.fabricated import make_study, record
 from weft.disk import Damaged
 from weft.errors import WeftError
 from weft.report.table import as_csv, as_json, cell_table, show
+from weft.studies.engine.study import Study
+from weft.studies.engine.worker_time import FILE
 from weft.studies.results.load import collect, scores_of
 from weft.studies.results.remarks import in_one_sentence
 from weft.studies.results.summary import called, core_seconds, draw_report, in_tokens, summarise
@@ -367,6 +369,14 @@ def test_an_open_question_comes_with_what_would_settle_it(tmp_path: Path):
     assert needed["question"] == "attention" and "would" in needed["sentence"]
 
 
+def ran_here(study: Study, worker_seconds: float) -> None:
+    """Leave what tells that the runs of a study were trained in its folder, by workers that had so much time."""
+    for job in study.jobs:
+        study.log(job).parent.mkdir(exist_ok=True)
+        study.log(job).write_text("")
+    (study.folder / FILE).write_text(json.dumps({"seconds": worker_seconds}))
+
+
 @pytest.mark.parametrize(
     "command, spent, flags",
     [
@@ -379,14 +389,10 @@ def test_what_would_settle_it_is_told_as_flags_of_the_command(
     tmp_path: Path, command: str, spent: float | None, flags: str
 ):
     """Four seeds of two candidates, 3 s each, at half of the time of two workers: 24 s after ten minutes."""
-    make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=1, examples=200)
+    study = make_study(tmp_path, {"vit_nano_p4_32": 0.90, "mlp": 0.905}, seeds=1, examples=200)
+    ran_here(study, worker_seconds=12.0)
     content = json.loads((tmp_path / "study.json").read_text())
-    content |= {
-        "match": "time",
-        "command": command,
-        "spent": spent,
-        "busy": 0.5,
-    }
+    content |= {"match": "time", "command": command, "spent": spent}
     (tmp_path / "study.json").write_text(json.dumps(content))
     (needed,) = summarise(collect(tmp_path))["settling"]
     assert needed["minutes"] == pytest.approx(4 * (3 + 3) / 2 / 0.5 / 60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -225,8 +226,19 @@ def test_the_only_one_that_learnt_is_advised_and_nothing_else_is():
 
 def test_nothing_is_advised_that_is_worse_than_one_with_a_run_that_learnt_nothing():
     candidates = [candidate("vit", "attention", 0.9), candidate("mlp", "mlp", 0.5)]
-    said = recommend(candidates, guessing={"vit"})
-    assert said.startswith("No recommendation: each candidate that is better than a guess in all of its runs is shown")
+    assert recommend(candidates, guessing={"vit"}) == (
+        "No recommendation: each candidate that may be advised is shown to be worse than another. "
+        "Ahead of the best of them, and never advised: vit (no better than a guess in some run)."
+    )
+
+
+def test_where_a_control_beats_all_that_may_be_advised_it_is_named():
+    control = candidate("control_random", "control", 0.9, tokens=True, mixer="random")
+    said = recommend([control, candidate("mixer", "mlp", 0.8, tokens=True), candidate("vit", "attention", 0.7)])
+    assert said == (
+        "No recommendation: each candidate that may be advised is shown to be worse than another. "
+        "Ahead of the best of them, and never advised: control_random (a control)."
+    )
 
 
 def test_the_classical_baseline_is_not_said_to_be_of_equal_size():
@@ -273,12 +285,84 @@ def test_a_single_seed_shows_nobody_to_be_worse_where_others_have_several():
     verdicts = answer(candidates, "points", "time")
     assert shown_worse(candidates) == set()
     said = recommend(candidates, verdicts)
-    assert said.startswith("Use vit: the best of the cheapest of those that none leads by more than a standard error")
+    assert said.startswith(
+        "Use vit: the best of the cheapest of those that none of several seeds leads by more than a standard error (mlp"
+    )
     assert said.endswith(" One seed of vit: another training of it may end elsewhere.")
     cheap = [replace(each, cost=1.0 if each.name == "mlp" else 5.0) for each in candidates]
     assert recommend(cheap, verdicts).startswith("Use mlp: the cheapest"), "a single seed may be a lucky one"
     alone = [candidate("vit", "attention", 0.95, seeds=1), candidate("mlp", "mlp", 0.6, seeds=1)]
     assert shown_worse(alone) == {"mlp"} and recommend(alone).endswith("not about how another training would end.")
+
+
+def test_a_single_seed_that_is_far_ahead_is_named_and_not_among_the_equals():
+    candidates = [
+        scattered("mlp", "mlp", (0.68, 0.72), cost=1.0),
+        scattered("vit", "attention", (0.68, 0.72), cost=5.0),
+        scattered("resnet", "convolution", (0.69, 0.71), cost=5.0),
+        candidate("effnet+finetune", "convolution", 0.90, seeds=1, cost=9.0, pretrained=True),
+    ]
+    said = recommend(candidates, answer(candidates, "points", "time"))
+    assert said.startswith(
+        "Use mlp: the cheapest of those that none of several seeds leads by more than a standard error (resnet, vit). "
+        "Ahead of it, with one seed: effnet+finetune. "
+    )
+    said = recommend([candidates[0], candidates[-1]])
+    assert said.startswith("Use mlp: the cheapest of those that none of several seeds leads by more than a standard er")
+    assert "ror. Ahead of it, with one seed: effnet+finetune." in said
+
+
+def test_a_single_seed_far_behind_is_not_advised_where_a_control_beats_the_others():
+    candidates = [
+        candidate("control_random", "control", 0.9, tokens=True, mixer="random"),
+        candidate("mixer", "mlp", 0.8, tokens=True, cost=5.0),
+        candidate("lucky", "mlp", 0.5, seeds=1, cost=1.0),
+    ]
+    assert shown_worse(candidates) == {"mixer", "lucky"}
+    assert recommend(candidates, answer(candidates, "points", "time")).startswith("No recommendation")
+
+
+def test_a_control_with_one_seed_that_is_ahead_is_named_with_it():
+    control = candidate("control_random", "control", 0.95, seeds=1, tokens=True, mixer="random")
+    said = recommend([control, candidate("mixer", "mlp", 0.8, tokens=True), candidate("vit", "attention", 0.7)])
+    assert said.startswith("Use mixer: of the candidates that are no control, the only one that none is shown to be be")
+    assert "Ahead of it, and never advised: control_random (a control, with one seed)." in said
+
+
+def uneven(rng: np.random.Generator) -> list[JudgedCandidate]:
+    """A study whose candidates have one seed or several, and cost what comes."""
+    made = []
+    for number, kind in enumerate(["mlp", "mlp", "attention", "convolution", "hybrid", "control"]):
+        shares = rng.normal(rng.uniform(0.6, 0.9), 0.02, (rng.choice([1, 2, 5]), 1))
+        scores = (rng.random((len(shares), 200)) < shares).astype(float)
+        cost, mixer = float(rng.uniform(1, 9)), "random" if kind == "control" else ""
+        made.append(JudgedCandidate(f"c{number}", kind, scores, float(shares.mean()), cost, kind != "mlp", mixer=mixer))
+    return made
+
+
+def test_advice_with_uneven_seeds_never_contradicts_what_the_same_page_shows():
+    """What a verdict shows to be worse is not advised, unless what is better has a single seed, and then it is named;
+    none that is called an equal of the advised one leads it."""
+    rng, named = np.random.default_rng(0), 0
+    for _ in range(300):
+        candidates = uneven(rng)
+        known, verdicts = {each.name: each for each in candidates}, answer(candidates, "points", "time")
+        said = recommend(candidates, verdicts)
+        if said.startswith("No recommendation"):
+            assert "never advised: c5 (a control" in said
+            continue
+        advised = said.removeprefix("Use ").partition(":")[0]
+        ahead = re.findall(r"\bc\d", " ".join(re.findall(r"Ahead of it[^.]*", said)))
+        equals = re.findall(r"\bc\d", " ".join(re.findall(r"standard error \(([^)]*)\)", said)))
+        for verdict in verdicts:
+            better, worse = (verdict.first, verdict.second)[:: 1 if verdict.estimate.mean > 0 else -1]
+            if worse == advised and verdict.adjusted < 0.05:
+                assert len(known[better].scores) == 1 and better in ahead, said
+                named += 1
+        for name in equals:
+            found = apart(known[name], known[advised])
+            assert found.mean <= found.error, said
+    assert named > 10, "such studies are among them"
 
 
 def test_repetitions_of_two_folds_need_three():

@@ -34,6 +34,7 @@ from weft.studies.engine.folder_lock import driving
 from weft.studies.engine.place import open_pool
 from weft.studies.engine.runner import Pool, Say, choose_schedule, run_jobs
 from weft.studies.engine.study import Job, Study, read_study
+from weft.studies.engine.worker_time import noting_worker_time
 from weft.studies.results.error_examples import keep_mistakes
 from weft.terminal import how_many
 from weft.training.config import seconds
@@ -83,21 +84,22 @@ def compare(
         prepared = prepare(asked, folder, pool, say, by_time, before)
         asked = prepared.asked
         study = plan_comparison(asked, folder, command, prepared.facts, prepared.candidates)
-        study = replace(study, overhead=before.get("overhead", ""), busy=before.get("busy"))
+        study = replace(study, overhead=before.get("overhead", ""))
         for note in prepared.facts.notes:
             say(note)
-        if by_time:
-            session = session_of(prepared, study, pool, overhead.started, say, watch, finish)
-            with session.noting_time():
-                study = run_stages(session)
-        else:
-            study = by_size(asked, study, pool, say, watch)
-        if study.jobs:  # else the leaderboard of an earlier session stays as it was
-            finish(study)
+        with noting_worker_time(folder, overhead.started, lambda: len(pool.workers)):
+            if by_time:
+                session = session_of(prepared, study, pool, overhead.started, say, watch, finish)
+                with session.noting_time():
+                    study = run_stages(session)
+            else:
+                study = by_size(asked, study, pool, say, watch)
+            if study.jobs:  # else the leaderboard of an earlier session stays as it was
+                finish(study)
         spent = overhead.sentence(len(pool.workers))
         if spent:
             say(spent)
-            study = replace(study, overhead=spent, busy=overhead.busy)
+            study = replace(study, overhead=spent)
         if study.jobs:
             study = replace(study, spent=session.spent) if session else study
             study.save()
@@ -374,7 +376,6 @@ class Overhead:
         self.folder = folder
         self.started = time.perf_counter() if began is None else began
         self.before = {path.parent for path in folder.glob("runs/*/run.yaml")}
-        self.busy: float | None = None  # share of the workers' time that went into training, once it was told
 
     def sentence(self, workers: int) -> str:
         """The share in words; nothing where no run was trained from beginning to end this time."""
@@ -388,5 +389,5 @@ class Overhead:
             return ""
         beside = f" × {workers} side by side" if workers > 1 else ""
         share, tested = (min(1.0, each / wall / workers) for each in (training, testing))
-        self.busy, runs = share, how_many(len(new), "run")
+        runs = how_many(len(new), "run")
         return f"{share:.0%} of {wall:.0f} s{beside} went into training ({runs}), {tested:.0%} into testing"

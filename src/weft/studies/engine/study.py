@@ -1,6 +1,7 @@
 """A study is a list of runs in a folder, and a way to draw them.
 
 study.json             what was asked: candidates, seeds, budget, the source's facts, the command
+worker_time.json       the time that workers have had for a comparison
 runs/NAME-seedN-KEY/   a run folder each; KEY is a digest of the configuration and of the data's content
 logs/NAME-….txt        what a run printed
 failures/NAME-….json   why a run has no record
@@ -64,7 +65,6 @@ class StoredStudy:
     command: str
     notes: list[str]
     overhead: str
-    busy: float | None = None
     story: list[tuple[float, str]] = field(default_factory=list)
     spent: float | None = None
     question: str | None = None
@@ -149,8 +149,6 @@ class Study:
     notes: list[str] = field(default_factory=list)
     overhead: str = ""
     """what its last session took beyond training, as a sentence"""
-    busy: float | None = None
-    """share of the workers' time in that session that went into training"""
     trials: list[Job] = field(default_factory=list)
     """short runs by which the learning rates were chosen"""
     reuse: tuple[str, ...] = ()
@@ -234,7 +232,6 @@ class Study:
             "command": self.command,
             "notes": self.notes,
             "overhead": self.overhead,
-            "busy": self.busy,
             "story": self.story,
             "spent": self.spent,
             "question": self.question,

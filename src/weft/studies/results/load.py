@@ -16,6 +16,7 @@ from weft.errors import WeftError
 from weft.networks.registry import REGISTRY, configured
 from weft.studies.compare.candidates import Candidate, group_of
 from weft.studies.engine.study import read_study, why_missing
+from weft.studies.engine.worker_time import trained_share
 from weft.studies.statistics.macro_f1 import f1_scores
 from weft.studies.statistics.rows import Rows, Scores, balance
 from weft.terminal import how_many
@@ -55,6 +56,8 @@ class Collection:
     candidates: list[Candidate]
     results: list[Result]
     problems: list[str]
+    busy: float | None = None
+    """share of the workers' time that went into training, where that is known"""
 
 
 def collect(folder: Path) -> Collection:
@@ -74,7 +77,8 @@ def of_study(folder: Path, study: dict[str, Any]) -> Collection:
         result = Result(run["candidate"], run["seed"], run["share"], path)
         found = same_source(completed(result, folder, problems), study["facts"], problems)
         results.append(same_start(found, weights.get(run["candidate"], ""), problems))
-    return Collection(study, [Candidate(**candidate) for candidate in study["candidates"]], results, problems)
+    candidates = [Candidate(**candidate) for candidate in study["candidates"]]
+    return Collection(study, candidates, results, problems, trained_share(folder))
 
 
 def completed(result: Result, folder: Path, problems: list[str]) -> Result:

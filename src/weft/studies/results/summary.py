@@ -159,7 +159,7 @@ def pace_of(collection: Collection, rows: list[dict[str, Any]], whole: list[Resu
         {row["name"]: row["seconds"] or 0.0 for row in rows},
         max(map(len, shares.values()), default=1),
         max(1, int(place.get("cores") or 1) // int(place.get("threads") or 1)),
-        max(study.get("busy") or 1.0, LEAST_BUSY),
+        max(collection.busy or 1.0, LEAST_BUSY),
         study.get("spent"),
         study["command"].startswith("weft compare"),
         study["facts"].get("test_rows", 0),

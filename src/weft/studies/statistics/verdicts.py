@@ -172,7 +172,8 @@ def recommend(
     candidates: list[JudgedCandidate], verdicts: Iterable[Verdict] = (), guessing: Collection[str] = ()
 ) -> str:
     """Which candidate to use: the cheapest of those that no other is shown to be better than, here or in a verdict, or
-    leads by more than a standard error: what seeds scatter most is shown least, and is no better for it.
+    leads by more than a standard error: what seeds scatter most is shown least, and is no better for it. A single seed,
+    which may be a lucky one, shows and leads nobody where any candidate has several, but is named where it is ahead.
 
     Those of `guessing`, whose answers are no better than a guess in some run, are compared but never advised; nor are
     the two controls, which show what a token network does without learned mixing.
@@ -192,8 +193,9 @@ def recommend(
     worse = shown_worse(candidates) | losers(candidates, verdicts)
     standing = [candidate for candidate in able if candidate.name not in worse]
     if not standing:
-        learnt = " that is better than a guess in all of its runs" if guessing else ""
-        return f"No recommendation: each candidate{learnt} is shown to be worse than another."
+        top = max(able, key=lambda candidate: float(candidate.scores.mean()))
+        said = "No recommendation: each candidate that may be advised is shown to be worse than another."
+        return said + ahead_of(top, candidates, able, "the best of them")
     if len(able) == 1:
         only = f"Use {leader.name}: the only candidate that is {demands(candidates, able)}."
         return only + ahead_of(leader, candidates, able) + caution(candidates)
@@ -213,24 +215,32 @@ def advised(
 ) -> str:
     """The cheapest of the best of `standing`, which none is shown to be better than, and why; `able` are all that may
     be advised, and `worse` what another is shown to be better than."""
-    several = any_of_several(candidates)
-    close = [candidate for candidate in standing if not any(leads(other, candidate, several) for other in standing)]
+    counts = told_by(candidates)
+    close = [
+        candidate
+        for candidate in standing
+        if not any(counts(other, candidate) and leads(other, candidate) for other in standing)
+    ]
     least = min(candidate.cost for candidate in close)
     cheap = [candidate for candidate in close if candidate.cost <= ALIKE * least]
     cheapest = max(cheap, key=lambda candidate: float(candidate.scores.mean()))
+    lucky = [each for each in able if leads(each, cheapest) and not counts(each, cheapest)]
+    untold = any(leads(each, other) and not counts(each, other) for each in able for other in close)
+    none = "none of several seeds" if untold else "none"
     ahead = ahead_of(cheapest, candidates, able)
     rivals = len(standing) == 1 and any(each not in able and each.name not in worse for each in candidates)
     among = f"of the candidates that are {demands(candidates, able)}, " if ahead or rivals else ""
+    ahead += f" Ahead of it, with one seed: {names(lucky)}." if lucky else ""
     if len(standing) == 1:
-        return f"Use {cheapest.name}: {among}the only one that none is shown to be better than.{ahead}"
-    behind = names(candidate for candidate in standing if candidate not in close)
-    verb = "is" if len(standing) - len(close) == 1 else "are"
-    rest = f"; {behind} {verb} further behind, though not shown to be worse" if behind else ""
+        return f"Use {cheapest.name}: {among}the only one that {none} is shown to be better than.{ahead}"
+    behind = [candidate for candidate in standing if candidate not in [*close, *lucky]]
+    verb = "is" if len(behind) == 1 else "are"
+    rest = f"; {names(behind)} {verb} further behind, though not shown to be worse" if behind else ""
     if len(close) == 1:
-        return f"Use {cheapest.name}: {among}the only one that none leads by more than a standard error{rest}.{ahead}"
-    others = names(candidate for candidate in close if candidate is not cheapest)
+        return f"Use {cheapest.name}: {among}the only one that {none} leads by more than a standard error{rest}.{ahead}"
+    equals = names(candidate for candidate in close if candidate not in [cheapest, *lucky])
     which = f"{among}{'the cheapest' if len(cheap) == 1 else 'the best of the cheapest'}"
-    level = f"{which} of those that none leads by more than a standard error ({others})"
+    level = f"{which} of those that {none} leads by more than a standard error{f' ({equals})' if equals else ''}"
     return f"Use {cheapest.name}: {level}{rest}.{ahead}"
 
 
@@ -242,13 +252,18 @@ def demands(candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> s
     )
 
 
-def ahead_of(candidate: JudgedCandidate, candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> str:
+def ahead_of(
+    candidate: JudgedCandidate, candidates: list[JudgedCandidate], able: list[JudgedCandidate], called: str = "it"
+) -> str:
     """A sentence on those that may not be advised and lead the one that is, if there are such."""
-    several = any_of_several(candidates)
-    found = [each for each in candidates if each not in able and leads(each, candidate, several)]
+    counts = told_by(candidates)
     why = {True: "a control", False: "no better than a guess in some run"}
-    told = sorted(f"{each.name} ({why[is_control(each)]})" for each in found)
-    return f" Ahead of it, and never advised: {', '.join(told)}." if told else ""
+    told = sorted(
+        f"{each.name} ({why[is_control(each)]}{'' if counts(each, candidate) else ', with one seed'})"
+        for each in candidates
+        if each not in able and leads(each, candidate)
+    )
+    return f" Ahead of {called}, and never advised: {', '.join(told)}." if told else ""
 
 
 def is_control(candidate: JudgedCandidate) -> bool:
@@ -261,10 +276,9 @@ def without_controls(candidates: list[JudgedCandidate]) -> list[JudgedCandidate]
     return [candidate for candidate in candidates if not is_control(candidate)] or candidates
 
 
-def leads(first: JudgedCandidate, second: JudgedCandidate, several: bool) -> bool:
-    """Whether one is ahead of another by more than the standard error of their difference; a single seed, which may be
-    a lucky one, is ahead of nothing where any candidate has `several`."""
-    if first is second or unequal(first, second) or (several and one_seed(first)):
+def leads(first: JudgedCandidate, second: JudgedCandidate) -> bool:
+    """Whether one is ahead of another by more than the standard error of their difference."""
+    if first is second or unequal(first, second):
         return False
     estimate = apart(first, second)
     return estimate.mean > estimate.error
@@ -284,9 +298,10 @@ def caution(candidates: list[JudgedCandidate]) -> str:
 
 
 def told_by(candidates: list[JudgedCandidate]) -> Callable[[JudgedCandidate, JudgedCandidate], bool]:
-    """Which pairs tell who is worse: those of equal training, and of several seeds where any candidate has several."""
+    """Whether it tells something that the first is better than the second: training was equal, and the first, where any
+    candidate has several seeds, has several too: a single one may be a lucky one."""
     several = any_of_several(candidates)
-    return lambda first, second: not unequal(first, second) and not (several and one_seed(first, second))
+    return lambda better, worse: not unequal(better, worse) and not (several and one_seed(better))
 
 
 def any_of_several(candidates: Iterable[JudgedCandidate]) -> bool:
@@ -298,10 +313,11 @@ def shown_worse(candidates: list[JudgedCandidate]) -> set[str]:
     """Those that another is shown to be better than, corrected over all pairs."""
     pairs, counts = list(itertools.combinations(candidates, 2)), told_by(candidates)
     estimates = [apart(first, second) for first, second in pairs]
+    ordered = [pair if e.mean > 0 else pair[::-1] for pair, e in zip(pairs, estimates, strict=True)]
     return {
-        (second if estimate.mean > 0 else first).name
-        for (first, second), estimate, p in zip(pairs, estimates, holm([e.p for e in estimates]), strict=True)
-        if p < SIGNIFICANCE and counts(first, second)
+        worse.name
+        for (better, worse), p in zip(ordered, holm([e.p for e in estimates]), strict=True)
+        if p < SIGNIFICANCE and counts(better, worse)
     }
 
 
@@ -309,11 +325,9 @@ def losers(candidates: list[JudgedCandidate], verdicts: Iterable[Verdict]) -> se
     """Those that a verdict, corrected over fewer questions than there are pairs, shows to be worse: advice must not
     contradict it."""
     known, counts = {candidate.name: candidate for candidate in candidates}, told_by(candidates)
-    return {
-        verdict.second if verdict.estimate.mean > 0 else verdict.first
-        for verdict in verdicts
-        if verdict.adjusted < SIGNIFICANCE and counts(known[verdict.first], known[verdict.second])
-    }
+    shown = [verdict for verdict in verdicts if verdict.adjusted < SIGNIFICANCE]
+    ordered = [(v.first, v.second) if v.estimate.mean > 0 else (v.second, v.first) for v in shown]
+    return {worse for better, worse in ordered if counts(known[better], known[worse])}
 
 
 def one_seed(*candidates: JudgedCandidate) -> bool:

@@ -160,7 +160,7 @@ def test_images_of_a_fine_tuned_network_are_varied_as_asked_and_its_rates_tried_
     session, told = session_of(tmp_path, modality="image"), list[str]()
     session.asked, session.tell = question, told.append
     plan.announce(session, Stages(0.1, 1.0, 1, 2))
-    assert any(line.startswith("  --opt, --lr is of networks from scratch alone") for line in told)
+    assert any(line.startswith("  --lr is of networks from scratch alone") for line in told), "from which --opt follows"
     session.asked, session.state.probes = replace(question, optimisation=OptimisationConfig(opt="muon")), [PROBE]
     told.clear()
     plan.announce(session, Stages(0.1, 1.0, 1, 2))

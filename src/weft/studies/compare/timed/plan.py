@@ -259,7 +259,9 @@ def moved_otherwise(session: Session) -> str:
     """What was asked about how weights are moved that is not for trained networks, where there are such."""
     asked, usual = session.asked.optimisation, OptimisationConfig(opt="muon")
     changed = [field.name for field in fields(usual) if getattr(asked, field.name) != getattr(usual, field.name)]
-    flags = [f"--{name.replace('_', '-')}" for name in changed if name != "batch_size"]
+    follows = asked.opt == "adamw" and asked.lr is not None  # from the rate, which is one of AdamW where given alone
+    left = {"batch_size", "opt"} if follows else {"batch_size"}
+    flags = [f"--{name.replace('_', '-')}" for name in changed if name not in left]
     return ", ".join(flags) if session.state.probes else ""
 
 
