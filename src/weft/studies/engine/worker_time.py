@@ -52,7 +52,7 @@ def trained_share(folder: Path) -> float | None:
 def noting_worker_time(folder: Path, began: float, workers: Callable[[], int]) -> Iterator[None]:
     """Note again and again the time of a session that `began` then (perf_counter), once there are runs in the folder;
     its workers may become fewer."""
-    spent, last, ended = worker_seconds(folder), began, threading.Event()
+    spent, last = worker_seconds(folder), began
 
     def note() -> None:
         nonlocal spent, last
@@ -62,15 +62,26 @@ def noting_worker_time(folder: Path, began: float, workers: Callable[[], int]) -
             with suppress(OSError, WeftError):
                 write_json(folder / FILE, asdict(WorkerTime(round(spent, 1))))
 
-    def note_again() -> None:
+    try:
+        with noting(note):
+            yield
+    finally:
+        note()
+
+
+@contextmanager
+def noting(note: Callable[[], None]) -> Iterator[None]:
+    """Note something every few seconds, in a thread beside what is done meanwhile."""
+    ended = threading.Event()
+
+    def again() -> None:
         while not ended.wait(NOTED):
             note()
 
-    noting = threading.Thread(target=note_again, daemon=True)
-    noting.start()
+    beside = threading.Thread(target=again, daemon=True)
+    beside.start()
     try:
         yield
     finally:
         ended.set()
-        noting.join()
-        note()
+        beside.join()

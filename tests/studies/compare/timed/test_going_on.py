@@ -20,7 +20,6 @@ from weft.studies.compare.candidates import Candidate
 from weft.studies.compare.comparison import compare, folded, leaderboard_of
 from weft.studies.compare.config import ComparisonConfig
 from weft.studies.compare.timed import full_runs, layout, members, plan
-from weft.studies.compare.timed import session as session_module
 from weft.studies.compare.timed.clock import Gate
 from weft.studies.compare.timed.layout import Stages
 from weft.studies.compare.timed.plan import adapted, laid_out, planned, shortened
@@ -37,6 +36,7 @@ from weft.studies.compare.timed.state import (
     read_state,
 )
 from weft.studies.compare.trained import Probe
+from weft.studies.engine import worker_time
 from weft.studies.engine.study import Job, Study
 from weft.studies.results.load import collect
 from weft.training.config import ReadingConfig, RunConfig
@@ -184,7 +184,7 @@ def test_a_comparison_that_was_killed_goes_on_with_its_plan_its_trials_and_its_s
 
 
 def test_time_since_the_last_round_counts_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(session_module, "NOTED", 0.01)
+    monkeypatch.setattr(worker_time, "NOTED", 0.01)
     session = under_way(600.0, 1.0, tmp_path)
     session.state.question = question_of(session.asked, "f")
     session.state.save(tmp_path)  # after 0 seconds: nothing has ended since

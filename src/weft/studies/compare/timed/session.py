@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -21,9 +20,9 @@ from weft.studies.compare.timed.sizes import usual_setting
 from weft.studies.compare.timed.state import Setting, Spent, State
 from weft.studies.engine.runner import Pool, Say, run_jobs
 from weft.studies.engine.study import Job, Study
+from weft.studies.engine.worker_time import noting
 from weft.training.storage.record import best_validation
 
-NOTED = 5.0  # seconds between notes of the time that is spent
 MEASURING = 0.5  # of the time until the end, or of what is kept for it, for the speeds of networks in use
 REPLACING = 2  # seeds of longer runs that tell more than any number of shorter ones
 MARGIN = 1.6  # of what mistakes and report took before, for the last ones
@@ -219,20 +218,13 @@ class Session:
     @contextmanager
     def noting_time(self) -> Iterator[None]:
         """Note again and again how much time is spent, also while nothing ends that would be kept with it."""
-        ended = threading.Event()
 
         def note() -> None:
-            while not ended.wait(NOTED):
-                with suppress(OSError, WeftError):  # what is kept after each round tells it too
-                    Spent(self.state.question, self.clock.spent(), self.state.judged[1]).save(self.study.folder)
+            with suppress(OSError, WeftError):  # what is kept after each round tells it too
+                Spent(self.state.question, self.clock.spent(), self.state.judged[1]).save(self.study.folder)
 
-        noting = threading.Thread(target=note, daemon=True)
-        noting.start()
-        try:
+        with noting(note):
             yield
-        finally:
-            ended.set()
-            noting.join()
 
     def save(self) -> None:
         """Keep what was measured and chosen."""
