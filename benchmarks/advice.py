@@ -1,6 +1,7 @@
 """Is the advice of a comparison worth its time? What `weft compare` advises after T, beside what the full grid advises.
 
     python benchmarks/advice.py run WORK digits DATA/sign_digits/images DATA/rotten_tomatoes [--time 1m 5m]
+    python benchmarks/advice.py beside WORK digits --time 15m          # another time beside the grid that is there
     python benchmarks/advice.py draw                                   # docs/results/advice.md from the records
 
 Of several times the longest decides how long the runs of the grid are, which is the same for all. The comparisons of
@@ -252,7 +253,7 @@ def draw(records: dict[str, Any]) -> str:
         "comparison but the controls, trained ones on all rows, at every size, rate and image side that may be tried,",
         "to the end (twice as long as the full runs of the comparison, from scratch at least 300 steps; twice that if",
         "it raises the validation score by a point or the network is no better than a guess; and as many times longer",
-        "as make it 5 T). All settings have one seed,",
+        "as make it 5 T, of the longest T that it was made for). All settings have one seed,",
         "the best of each candidate (the table says how many) all seeds; the best of these is chosen on the validation",
         "split, and among the candidates as in any comparison, where test scores decide who is shown to be worse.",
         "Made by `python benchmarks/advice.py run WORK SOURCE …`, drawn from the records beside this page.",
@@ -270,8 +271,9 @@ def draw(records: dict[str, Any]) -> str:
             times = f"{second['seconds'] / 60:.0f} min ({second['seconds'] / first['seconds']:.1f} T)"
             cells = [name, f"{first['seconds'] / 60:.1f} min", used(first["advice"]), times, f"{second['runs']:,}"]
             cells += [str(second["seeds"]), str(second["finalists"]), used(second["advice"])]
-            cells += [agree(first["advice"], second["advice"])]
-            cells += [in_grid(second["rows"], used(each["advice"])) for each in (first, second)]
+            scores = [in_grid(second["rows"], used(each["advice"])) for each in (first, second)]
+            known = any(row["name"] == used(first["advice"]) for row in second["rows"])
+            cells += [agree(first["advice"], second["advice"]) if known else "no: it is not in the grid", *scores]
             lines.append("| " + " | ".join(cells) + " |")
     for name, record in records.items():
         lines += ["", f"## {name}", ""]
@@ -290,7 +292,7 @@ def in_grid(rows: list[dict[str, Any]], name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "draw"))
+    parser.add_argument("what", choices=("run", "beside", "draw"))
     parser.add_argument("work", type=Path, nargs="?")
     parser.add_argument("sources", nargs="*")
     parser.add_argument("--time", nargs="+", default=["15m"])
@@ -306,7 +308,11 @@ def main() -> None:
         name: {limit: quick(source, limit, asked.work / name / f"quick-{limit}") for limit in times}
         for source, name in names.items()
     }
-    for source, name in names.items():
+    if asked.what == "beside":
+        for name in names.values():
+            records[name]["quick"] |= early[name]
+        file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    for source, name in names.items() if asked.what == "run" else ():
         place = asked.work / name
         records[name] = {"commit": commit(), "quick": early[name]}
         after = place / f"quick-{times[-1]}"
