@@ -218,7 +218,7 @@ def test_the_only_one_that_learnt_is_advised_and_nothing_else_is():
         candidate("mlp", "mlp", 0.5),
         candidate("cnn", "convolution", 0.5),
     ]
-    said = "Use vit: the only candidate that is better than a guess in all of its runs."
+    said = "Use vit: the only candidate that is better than a guess in every run."
     assert recommend(candidates, guessing={"mlp", "cnn"}) == said
     assert recommend(candidates, guessing={"vit", "mlp", "cnn"}).startswith("No recommendation: no candidate")
     assert recommend(candidates[:1]) == recommend([]) == ""
@@ -264,7 +264,7 @@ def test_a_control_that_is_ahead_of_what_is_advised_is_named():
     assert said.startswith("Use mixer: of the candidates that are no control, the only one that none leads by more")
     assert " Ahead of it, and never advised: control_random (a control)." in said
     said = recommend([*candidates[1:], scattered("resnet", "convolution", (0.83, 0.86, 0.89))], guessing={"resnet"})
-    assert "of the candidates that are better than a guess in all of its runs, the only one" in said
+    assert "of the candidates that are better than a guess in every run, the only one" in said
     assert "resnet (no better than a guess in some run)" in said
 
 

@@ -248,7 +248,7 @@ def demands(candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> s
     """What sets those that may be advised apart from the others."""
     controls = [is_control(candidate) for candidate in candidates if candidate not in able]
     return " and ".join(
-        ["no control"] * any(controls) + ["better than a guess in all of its runs"] * (not all(controls))
+        ["no control"] * any(controls) + ["better than a guess in every run"] * (not all(controls))
     )
 
 

@@ -411,6 +411,7 @@ def test_probes_learn_from_more_rows_where_there_is_twice_the_time(
 @pytest.mark.parametrize(("step", "left", "told"), [
     (0.01, 900.0, "enc+finetune goes on with 1,036 training rows, images at 128 px"),
     (3.0, 900.0, "enc+finetune: rows and images as before: 5 steps only; --time 27m would do"),
+    (3.0, -100.0, "enc+finetune: rows and images as before: 5 steps only; --time 29m would do"),
     (0.01, 5.0, "enc+finetune: rows and images as before: there is no time for a full run; give more --time"),
 ])  # fmt: skip
 def test_a_fine_tuned_network_follows_its_probe_to_more_rows_and_larger_images_where_there_is_time(

@@ -143,7 +143,7 @@ def add_finetuned(session: Session, stages: Stages) -> None:
         if pace is None:
             continue
         if (steps := pace.steps(stages.full)) < FINETUNING_STEPS:
-            longer = as_duration(session.clock.total * FINETUNING_STEPS / steps)
+            longer = as_duration(max(session.clock.total, session.clock.spent()) * FINETUNING_STEPS / steps)
             tell_late(session, [setting.candidate], f"{steps} steps only; --time {longer} would do")
         elif (took := pace.seconds(stages.full)) > max(MOST_JUDGED * stages.full, LONG_RUN * session.clock.total):
             told = f"a run takes {in_words(took)} for {in_words(stages.full)} of training, the rest is judging"
