@@ -140,6 +140,9 @@ def test_texts_are_timed_as_many_of_one_length(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(baseline, "of_raws", lambda frozen, raws: read.append(list(raws)))
     baseline.probe_seconds(FinetuneConfig(source="pydocs"), "start", source, 0.1, rows=10)
     assert [len(raws) for raws in read] == [2, 10, 40] and len(set(read[2])) == len(set(read[1]))
+    read.clear()
+    baseline.probe_seconds(FinetuneConfig(source="pydocs"), "start", source, 0.1, again=0.0, rows=10)
+    assert [len(raws) for raws in read] == [2, 10], "not where that takes longer than it is worth"
 
 
 def test_features_that_are_no_numbers_are_refused_and_not_kept() -> None:

@@ -30,6 +30,7 @@ HEADS = {name: ON_EMBEDDINGS[name] for name in ("gmlp", "tmlp", "amlp")}
 """Networks on the embeddings of a trained encoder, by what is added to its name."""
 HEAD_DROPOUT = 0.3  # without it they know the training rows by heart after two passes
 LEAST = 64  # training rows below which a probe is left out for want of time
+RETRIED = 0.05  # of a candidate's share of the time may a few texts take that are then timed with more of each length
 LEAST_TRYING = 10.0  # seconds that a trained network has for a few rows however short the time
 
 
@@ -116,7 +117,8 @@ def fitting_probe(asked: ComparisonConfig, facts: Facts, pool: Pool, start: str,
         probe = replace(probe, max_length=extent) if text else replace(probe, img_size=extent)
         config = run_config(asked, probe, 0, facts.rows)
         limit = None if asked.time is None else max(LEAST_TRYING, within)  # so slow on a few rows is too slow for all
-        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, known, within=limit)
+        again = RETRIED * within  # to time more of them is worth that much
+        each, fitting = pool.first(tasks.probe_seconds, config, start, pool.threads, known, again, within=limit)
         known, fits = fitting, fitting * (reading.folds or 1)  # every fold has its own
         rows = int((within - judged * each) / (each + fits))
         if rows >= min(facts.rows, ENOUGH_TEXTS if text else ENOUGH) or fits * least > within:

@@ -5,6 +5,7 @@ A function is sent by reference, so the study names it without loading what it n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,9 +69,11 @@ def candidates(
     return make_candidates(facts, models, match, budget, with_controls, classical, notes, quick), notes
 
 
-def probe_seconds(config: RunConfig, start: str, threads: int, fitting: float | None = None) -> tuple[float, float]:
+def probe_seconds(
+    config: RunConfig, start: str, threads: int, fitting: float | None = None, again: float = math.inf
+) -> tuple[float, float]:
     """Seconds that a trained network takes for the features of one row, and the regressions on them for a training
-    row, unless these are known."""
+    row, unless these are known. A few texts that take less than `again` are timed with more of each length."""
     import torch
 
     from weft.data.open.splits import MemorySplit
@@ -81,7 +84,7 @@ def probe_seconds(config: RunConfig, start: str, threads: int, fitting: float | 
     source = source_of(config.source, config.reading)
     if not isinstance(source.splits["train"], MemorySplit):
         raise WeftError(f"{source.name} is streamed, and features are kept for sources in memory; raise --memory")
-    return probe_seconds(config, start, source, fitting)
+    return probe_seconds(config, start, source, fitting, again)
 
 
 def embed(config: FinetuneConfig, threads: int, encoders: int) -> tuple[int, ...]:

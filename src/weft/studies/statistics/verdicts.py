@@ -247,9 +247,7 @@ def advised(
 def demands(candidates: list[JudgedCandidate], able: list[JudgedCandidate]) -> str:
     """What sets those that may be advised apart from the others."""
     controls = [is_control(candidate) for candidate in candidates if candidate not in able]
-    return " and ".join(
-        ["no control"] * any(controls) + ["better than a guess in every run"] * (not all(controls))
-    )
+    return " and ".join(["no control"] * any(controls) + ["better than a guess in every run"] * (not all(controls)))
 
 
 def ahead_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -70,10 +71,11 @@ def of_raws(frozen: FrozenNetwork, raws: Any) -> torch.Tensor:
 
 
 def probe_seconds(
-    config: RunConfig, start: str, source: Source, fitting: float | None = None, rows: int = 24
+    config: RunConfig, start: str, source: Source, fitting: float | None = None, again: float = math.inf, rows: int = 24
 ) -> tuple[float, float]:
     """How long the features of one row take, from a few of them, and the regressions on them for a training row, unless
-    that is known from larger images or longer texts."""
+    that is known from larger images or longer texts. Texts that take less than `again` are timed with more of each
+    length."""
     frozen, _ = frozen_of(config, start, source)
     raws, _ = source.splits["train"].read(spread(source.count("train"), rows))  # rows may be sorted, by length too
 
@@ -85,7 +87,7 @@ def probe_seconds(
     with torch.inference_mode():
         of_raws(frozen, raws[:2])
         each = reading(raws)
-        if isinstance(frozen.transform, TextTransform) and each * rows <= QUICKLY:
+        if isinstance(frozen.transform, TextTransform) and each * rows <= min(QUICKLY, again):
             each = min(each, reading([raw for raw in raws for _ in range(ALIKE)]))  # of one length, as many rows are
     if fitting is None:
         with one_thread():

@@ -233,7 +233,7 @@ def test_regressions_are_timed_once_and_end_the_search_where_they_alone_are_too_
     def first(task: object, *given: Any, within: float | None = None) -> Any:
         if task is tasks.trained_side:
             return 224
-        config, _, _, before = given
+        config, _, _, before, _ = given
         sides.append(config.transform.img_size)
         known.append(before)
         return 1.0, fitting
